@@ -431,7 +431,8 @@ keep_last_screenshots | | screenshots that a conversation shows; if unset as a g
 enable_loop_recovery | true | whether the recovery keys may be pressed
 last_look | true | whether a run that gives up looks once more whether its task is done
 described | false | run the profile as it was described, tool for tool (--help described)
-auto_zoom | true | whether a click that changed nothing is followed by a closer picture of its place
+closer_look | true | whether a doubtful click is aimed once more, on a closer picture: one on what
+     Windows does not know or calls otherwise, or on what is under 24 pixels of the picture
 # profile story
 boot_vlm_output | {"observation": "I begin."} | first reply; empty: it looks first; with --described
      and --panel it waits for POST /inject
@@ -595,6 +596,7 @@ _FIELDS = [(name, setting.kind, setting.default) for name, setting in SETTINGS.i
 
 # What was one, and what to say or to know instead.
 FORMER_SETTINGS = {
+    "auto_zoom": "a doubtful click is aimed twice instead (closer_look)",
     "keep_runs": "100 are kept; keep_megabytes says how much of them",
     "max_actions": "five are carried out in a turn",
     "max_bboxes": "eight are drawn",
@@ -9379,6 +9381,10 @@ NOTE: the last {stalled} turns made no progress; do something different.
 Check the last action, then call one tool."""
 CLOSER_PICTURE = """CLOSER LOOK: the picture shows a quarter of the screen in full detail; \
 positions are on its own grid. After one action it shows all again."""
+CLOSER_QUESTION = """CLOSER LOOK: the picture shows a quarter of the screen in full detail; \
+positions are on its own grid. Click this in it, if it is there: {}"""
+NOT_CONFIRMED = """At {} is {}; a closer look did not find {} there. Nothing was done. Look \
+for it again; if it is there after all, say the same again."""
 VERIFIER_FORM = """\
 TASK: {task}
 
@@ -10482,6 +10488,7 @@ class Session(Asker):
     _failures: int = 0  # failed exchanges in a row
     _token_chars: list[float] = field(default_factory=list)  # of requests without a picture
     role: Role = field(init=False)  # that is asked
+    used: Manner = Manner("")  # of the last request
     reasons: list[str] = field(default_factory=list)  # of turns lost in a row, "" for an act
     _image: bytes = b""  # the last picture between context and question, in base64 ...
     _context: str = ""  # ... and what stood before it when it was new
@@ -10509,6 +10516,7 @@ class Session(Asker):
         if acting and self._hints:  # told until a reply has come
             messages = [*messages, Message("user", "\n".join(self._hints))]
         self.role = role
+        self.used = manner
         self.acts = self.profile.loop in ("two_agent", "native")
         self.logger.tell(Phase(f"{role.name} is thinking"))
         settings = self._settings(manner)
@@ -10732,6 +10740,14 @@ def with_places(act: Act, where: Callable[[Coordinate], Coordinate]) -> Act:
     for name, value in act.args.items():
         args[name] = where(value) if isinstance(value, Coordinate) else value
     return replace(act, args=args)
+
+
+def on_whole(act: Act, frame: Frame) -> Act:
+    """Gives an act with places on the grid of the whole area; a closer picture has its own."""
+    whole = frame.whole
+    if not whole:
+        return act
+    return with_places(act, lambda place: to_grid(to_point(place, frame.area), whole))
 
 
 class Correction(NamedTuple):
@@ -11236,6 +11252,7 @@ HITS = frozenset("click double_click triple_click right_click middle_click click
 # What only tells of something.
 CAPTIONS = frozenset(("text", "image", "tooltip", *HOLDERS))
 NO_CONTROL = Control("", "pane", NOWHERE)  # what nobody tells of
+SMALL = 24  # pixels of a picture; smaller targets are missed twice as often
 # What can have the keyboard and takes no text.
 TEXTLESS = frozenset("button, checkbox, radio button, link, tab, slider, menu item".split(", "))
 
@@ -11256,8 +11273,6 @@ class ControlCheck:
     hide: Callable[[str], str]  # replaces secrets
     fill: Callable[[str], str]
     said_of: Callable[[Act], str]  # what an act says that it means
-    # What was told last, and what was there: the same again is what it wants.
-    _told: tuple[str, Rect] | None = None
     knows_focus: bool = False  # whether anything was ever said to have the keyboard
     # What a click hit, right after it; told once to be no field, the same again is obeyed.
     clicked: Control | None = None
@@ -11285,68 +11300,14 @@ class ControlCheck:
             return []
         return self.desktop.control_source.ask(look.window)
 
-    def objection(self, act: Act, look: Look) -> str:
-        """Why a click is not what is meant. Said once: the same again is obeyed."""
-        said = self.said_of(act)
-        places = act.places
-        if not (self.on and said and places):
-            return ""
-        place = places[0]
-        point = to_point(place, look.frame.area)
-        hit = self.one(point) or NO_CONTROL
-        key = (fold_label(said), hit.rect)
-        if key == self._told:
-            return ""
-        only = self._meant(said, point, hit, look)
-        if only is None:
-            return ""
-        self._told = key
-        at = to_grid(middle_of(only.rect), look.frame.area)
-        there = in_quotes(hit.name, 60) if hit.name else "nothing that Windows names"
-        wanted = in_quotes(only.name, 60) if only.name else f"The {only.role} field"
-        return self.hide(
-            f"At [{place.x}, {place.y}] is {there}."
-            f" {wanted} is at [{at.x}, {at.y}]. Nothing was done."
-        )
-
-    def _meant(self, said: str, point: Point, hit: Control, look: Look) -> Control | None:
-        """The only other control that may be meant, if none of them is at the point."""
-        wants_a_field = says_only_field(said)
-        is_named = names_equal(said, hit.name) and hit.role not in CAPTIONS
-        if is_named or is_name_of(said, cut(hit.value or "", 100)):
-            return None
-        if wants_a_field and hit.role not in TEXTLESS:
-            return None
-        # What agrees with the words may be meant, unless another one has just that name.
-        agrees = is_name_of
-        if names_agree(said, hit.name):
-            agrees = names_equal
-
-        def fits(control: Control) -> bool:
-            if not look.frame.area.contains(middle_of(control.rect)):
-                return False
-            if wants_a_field:
-                return control.role in TEXT_ROLES
-            return agrees(said, control.name)
-
-        def rank(control: Control) -> tuple[bool, bool]:
-            is_called_so = names_equal(said, control.name)
-            return is_called_so, control.role not in CAPTIONS
-
-        meant = [*filter(fits, self.known(look))]
-        if any(one.rect.contains(point) and one.role not in HOLDERS for one in meant):
-            return None
-        highest = max(map(rank, meant), default=None)
-        best = [one for one in meant if rank(one) == highest]
-        if len(best) != 1:
-            return None
-        only = best[0]
-        seen = self.one(middle_of(only.rect))
-        hidden = not (seen and is_name_of(said, seen.name))  # something lies above it
-        return None if hidden and not wants_a_field else only
+    def is_called(self, said: str, hit: Control) -> bool:
+        """Tells whether that is a name of what is clicked there."""
+        if says_only_field(said):
+            return hit.role in FIELDS
+        is_named = hit.role not in CAPTIONS and is_name_of(said, hit.name)
+        return is_named or is_name_of(said, cut(hit.value or "", 100))
 
     def told_of(self, deed: Deed) -> Deed:
-        self._told = None
         act = deed.act
         hit = NO_CONTROL
         self.clicked = None
@@ -12023,12 +11984,14 @@ def touch(run: Run, act: Act, look: Look) -> Deed:
     begin = run.clock.now()
     logger = run.logger
     deed = Deed(act)
+    seen = look.frame
+    said = act
     try:
         if not act.way:  # what was done then is done again, whatever it was called
-            act = with_places(act, run.correction.place)
+            said = with_places(act, run.correction.place)
+            object_to(run, said, look)
+            act, look = aim_closer(run, said, look)
         refuse_replaced(run, act, look.frame)
-        if not act.way:
-            object_to(run, act, look)
         logger.tell(Place(act, look.frame, run.eyes, run.controls).record)
     except ToolError as error:
         deed = Deed(act, str(error), "refused", error.kind)
@@ -12036,6 +11999,11 @@ def touch(run: Run, act: Act, look: Look) -> Deed:
     logger.tell(Phase(f"doing {act.name}"))
     if not deed.refused:
         deed = take_steps(run, act, look.frame)
+    if deed.acted:
+        # What was insisted on is no slip, nor what comes next if it is the same once more.
+        insisted = any(is_same_aim(said, other) for other in run.progress.objected)
+        run.progress.last = None if insisted else (said, seen)
+        run.progress.objected.clear()
     words = "Not done: " if deed.refused else ""
     if deed.became == "half-way":
         words = "Failed half-way, so look before doing it again: "
@@ -12060,15 +12028,76 @@ def touch(run: Run, act: Act, look: Look) -> Deed:
 
 def object_to(run: Run, act: Act, look: Look) -> None:
     """Raises ToolError where a click is not done at once; the same again is obeyed."""
-    why = run.controls.objection(act, look)
-    if not why and act.name in HITS and repeats(run, act, look.frame):
-        why = REPEATED
-    if why:
+    if act.name in HITS and repeats(run, act, look.frame):
         run.progress.last = None
         run.progress.objected.append(act)
-        error = ToolError(why, OTHER_CONTROL)
-        error.advice = why
+        error = ToolError(REPEATED, OTHER_CONTROL)
+        error.advice = REPEATED
         raise error
+
+
+def aim_closer(run: Run, act: Act, look: Look) -> tuple[Act, Look]:
+    """Has the model aim a click that is in doubt once more, seeing nothing but its place.
+
+    Gives what is done, and on which look. Raises ToolError if the two places differ and Windows
+    knows no control of that name at the second one; the same again is obeyed.
+    """
+    controls = run.controls
+    name = controls.said_of(act)
+    aims = (act.name in HITS or act.text) and act.places and name
+    can_ask = run.config.closer_look and controls.on and look.base64 and run.session.requests
+    if not (aims and can_ask) or look.frame.whole:
+        return act, look
+    area = look.frame.area
+    point = to_point(act.places[0], area)
+    hit = controls.one(point) or NO_CONTROL
+    small = math.ceil(SMALL * area.width / look.frame.width)
+    if controls.is_called(name, hit) and min(hit.rect[2:]) >= small:
+        return act, look
+    if run.eyes.secrets or any(is_same_aim(act, other) for other in run.progress.objected):
+        return act, look
+    run.eyes.zoom(point)
+    closer = run.eyes.look(f"closer_{run.session.requests:04d}")
+    found = place_in(run, closer, name)
+    target = square_around(point, small) if hit.role in HOLDERS else hit.rect
+    if found:
+        at = to_point(found, closer.frame.area)
+        if target.contains(at) or controls.is_called(name, controls.one(at) or NO_CONTROL):
+            return with_places(act, lambda _: found), closer
+    run.progress.objected.append(act)
+    told = NOT_CONFIRMED.format(act.places[0], quoted_control(hit), in_quotes(name, 60))
+    raise ToolError(told, OTHER_CONTROL)
+
+
+def place_in(run: Run, closer: Look, name: str) -> Coordinate | None:
+    """Asks where in a picture is what is called so."""
+    question = CLOSER_QUESTION.format(name)
+    grammar = run.grammar
+    if grammar:
+        question = grammar.first_text(question, [])
+
+    def read(reply: Reply, _: bool) -> Act:
+        if grammar:
+            act, _ = read_any(reply, (closer.frame.width, closer.frame.height), grammar.name)
+            return act
+        if run.profile.loop == "story":
+            _, actions, _ = read_story(reply.message)
+            return read_action(next(iter(actions), None), "", run.profile.vocabulary)
+        return read_call(reply, run.profile.vocabulary)
+
+    answer, _ = run.session.ask_until_read(
+        run.executor._replace(name=f"{run.executor.name}, closer"),  # which hears no hints
+        [Message("user", "", closer.base64, question)],
+        run.session.used,
+        0,
+        read,
+        str,
+        False,
+    )
+    if isinstance(answer, Act) and names_agree(name, run.controls.said_of(answer)):
+        for place in answer.places:
+            return run.correction.place(place)
+    return None
 
 
 def is_same_aim(one: Act, other: Act) -> bool:
@@ -12139,12 +12168,7 @@ def take_steps(run: Run, act: Act, frame: Frame) -> Deed:
     except (ToolError, Win32Error) as error:  # what failed ends the act
         kind = error.kind if isinstance(error, ToolError) else "windows"
         done.append(Deed(act, str(error), "refused", kind))
-    deed = whole_deed(act, done)
-    if deed.acted:
-        # What was insisted on is no slip, nor what comes next if it is the same once more.
-        insisted = any(is_same_aim(act, other) for other in run.progress.objected)
-        run.progress.last = None if insisted else (act, whole)
-        run.progress.objected.clear()
+    deed = whole_deed(on_whole(act, frame), done)
     if not deed.acted or deed.refused not in ("", "another_window"):
         return deed
     deed = seen_deed(run, deed, whole, after)
@@ -12817,7 +12841,6 @@ def zoom_in(run: Run, act: Act, look: Look, place: Coordinate) -> Deed:
 
 
 NEAR = 50  # steps of the grid, within which places are said for the same thing
-ZOOMED_CLICKS = frozenset(("click", "double_click", "right_click"))
 
 
 def act_by_hand(run: Run, act: Act, look: Look) -> Deed:
@@ -12837,12 +12860,6 @@ def act_by_hand(run: Run, act: Act, look: Look) -> Deed:
             progress.stirred = True
         elif progress.stirred is None:
             progress.stirred = False
-    zooms = run.config.auto_zoom and "zoom" in run.executor.tools and not run.grammar
-    whole = look.frame.whole is None
-    if zooms and whole and act.name in ZOOMED_CLICKS and deed.changed is False:
-        # The next picture shows the place closely.
-        (place,) = deed.act.places
-        run.eyes.zoom(to_point(place, look.frame.area))
     if act.name == "move":  # screens are compared without the pointer, so a move changes nothing
         helped = progress.is_new_try(act) and not deed.refused
         deed = replace(deed, changed=None)
@@ -12864,10 +12881,7 @@ def refuse_unseen(run: Run, act: Act, seen: Frame | None, now: Frame) -> None:
 
 def keep(run: Run, act: Act, deed: Deed, look: Look, said: str) -> None:
     """Puts a turn's act as the model said it, with what came of it, into journal and memory."""
-    frame = look.frame
-    whole = frame.whole
-    if whole:  # memory keeps places on the grid of the whole area
-        act = with_places(act, lambda place: to_grid(to_point(place, frame.area), whole))
+    act = on_whole(act, look.frame)  # where memory keeps its places
     given = act.given
     if run.grammar:
         # A sentence, which loses its end where the line is too narrow.
@@ -15713,8 +15727,7 @@ planner commander chat | text_batch_events | 4 | | the same
 planner | chunks of a text | 100 events | with --described a character | kept: there is a pause \
 after each character
 planner commander chat | scroll_ticks | 1 | | one notch is too little to see
-planner commander | auto_zoom | false | | a click that changed nothing may have missed a tiny \
-target
+all | closer_look | false | | small models miss small targets
 planner commander | place of the picture | behind all text | behind the text that only grows | \
 kept: a server reuses what stands before a picture
 planner commander chat pointer | calls | tools | | fewer replies without a call

@@ -375,7 +375,7 @@ class Run(NamedTuple):
 
 
 FIXED = """planner_max_tokens=1801 executor_max_tokens=1401 screen_capture_w=64 screen_capture_h=36 drag_steps=3
-    confirm=never dump_dir=dumps boot_vlm_output={}"""
+    confirm=never dump_dir=dumps boot_vlm_output={} closer_look=false"""
 LONG = "max_steps=10 model_failures=50 not_proven_most=9"
 MEMORY = f"{LONG} memory_compression_threshold=6 review_interval=3"
 FAILING = "max_steps=10 model_failures=2 request_retries=0"
@@ -396,6 +396,7 @@ def runs() -> Iterator[Run]:
         yield Run("failing, resumed", profile, FAILING, (), failing, resumed=True)
         if profile in ("planner", "pointer", "story"):
             yield Run("dry", profile, f"{LONG} max_steps=8 confirm=risky", ("--dry-run",))
+    yield Run("looking closer", "planner", f"{LONG} closer_look=true")
     grammar = f"{LONG} executor_grammar=ui-tars-1.5"
     yield Run("tars", "native", grammar, (), {"executor": (*TARS, *OTHERWISE), "judge": JUDGES})
 

@@ -350,6 +350,7 @@ class EngineCase(unittest.TestCase):
             "screen_capture_w": 64,
             "screen_capture_h": 64,
             "dump_dir": str(self.folder / "dumps"),
+            "closer_look": False,  # most scripts answer no request about a place
             **self.base,
             "verify_completion": agent.PROFILES[profile].loop
             != "chat",  # most scripts end in words

@@ -148,7 +148,7 @@ class Figures(unittest.TestCase):
         ]
         for found, wanted in (
             (lines("pointing", 9, 60, kind="48"), "cannot point"),
-            (lines("pointing", 1, 12, kind="16"), "cannot point.*auto_zoom=true"),
+            (lines("pointing", 1, 12, kind="16"), "cannot point.*image_tokens=2048"),
             (lines("pointing", 0, 2, kind="16"), ""),
             (lines("reading", 3, 20, kind="9"), "image_tokens=2048"),
             (lines("reading", 18, 20, kind="9"), ""),

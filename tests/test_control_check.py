@@ -39,14 +39,40 @@ class ControlCase(EngineCase):
         return trial, trial.requests
 
 
-class TheCheckBeforeAClick(ControlCase):
-    def test_it_costs_no_turn_and_keeps_the_cached_prompt(self) -> None:
-        """What is told, and when a click is done, is in data/runs.jsonl."""
-        replies = [click("Save", ON_CANCEL), click("Save", ON_SAVE)]
-        trial, requests = self.run_turn(replies, [SAVE, CANCEL])
+class TheCloserLook(ControlCase):
+    """What comes of it is in data/runs.jsonl."""
+
+    def look_closer(self, *more: str) -> Any:
+        """The requests of a turn in which Save is aimed at a second time, and its trial."""
+        replies = [click("Save", ON_CANCEL), click("Save", [500, 200])]
+        left = iter(replies)
+
+        def decide(_: Any) -> Any:
+            trial.hear(*more)  # while the model is thinking
+            return next(left)
+
+        trial = self.trial(decide, max_steps=1, closer_look=True, **FEWER_REQUESTS)
+        trial.desktop.control_source = KnownControls([SAVE, CANCEL, WINDOW])
+        trial.state.execution_instructions = "Click Save."
+        trial.run()
+        return trial
+
+    def test_it_costs_no_turn_and_keeps_the_cached_prompt_and_shows_the_part_alone(self) -> None:
+        trial = self.look_closer()
+        first, second = trial.requests
         self.assertEqual(trial.state.turn, 1)
-        self.assertEqual(requests[1]["messages"][:2], requests[0]["messages"])
-        self.assertTrue(SAVE.rect.contains(trial.desktop.place))
+        self.assertEqual(second["messages"][0], first["messages"][0])
+        self.assertEqual(second["tools"], first["tools"])
+        _, shown = second["messages"]
+        self.assertEqual([part["type"] for part in shown["content"]], ["text", "image_url"])
+        looks = [(look["part"], look["screenshot"]) for look in trial.records("look")]
+        self.assertEqual(looks[2:], [([22, 0, 32, 18], "screenshots/closer_0001.png")])
+        self.assertTrue(CANCEL.rect.contains(trial.desktop.place))
+
+    def test_a_hint_that_comes_meanwhile_waits_for_the_next_turn(self) -> None:
+        trial = self.look_closer("Mind the step.")
+        self.assertNotIn("Mind the step.", str(trial.requests))
+        self.assertEqual(trial.engine.session._hints, ["HINT FROM THE PERSON: Mind the step."])
 
     def test_a_secret_in_a_name_is_hidden(self) -> None:
         secret = Control("hunter22", "button", CANCEL.rect, window=1)

@@ -43,6 +43,7 @@ QUICK = {
     "AGENT_IMAGE_H": "288",
 }  # in pictures that are smaller still, the demo's model does not find the arrow
 HASTY = "--set settle_cap_ms=1 --set demo_page_wait=0".split()
+ONCE = "--set closer_look=false".split()  # no script answers a second look at small targets
 
 # A run keeps the last screen that it packed; here one keeps those of all the demos, which look alike.
 ENCODE_PNG = functools.lru_cache(maxsize=32)(agent.encode_png.__wrapped__)
@@ -109,6 +110,8 @@ class CommandLineCase(unittest.TestCase):
         own = {"AGENT_DUMP_DIR": str(self.folder / "dumps"), "LMSTUDIO_ENDPOINT": NOBODY}
         environ = {**own, **QUICK, **(environ or {})}
         words: list[str] = []
+        if {"--demo", "--endpoint"} & set(argv):
+            words += ONCE
         if "--demo" in argv and hasty:
             words += HASTY
         if "--panel" in argv and hasty:

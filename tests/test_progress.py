@@ -103,7 +103,7 @@ class ProgressCase(EngineCase):
 
 
 class Closer(EngineCase):
-    """A click that changed nothing asks for a closer picture, which is the model's alone."""
+    """Pictures that are the model's alone."""
 
     def test_recovery_keys_and_the_last_look_see_the_whole_screen(self) -> None:
         says = {"planner": PLAN, "executor": NOWHERE, "verifier": text("1 NO: no")}
@@ -124,9 +124,7 @@ class Progress(ProgressCase):
         self.assertEqual((self.made.state.stalled, self.desktop.dialog), (0, "n" * 9))
 
     def test_an_act_that_was_tried_in_vain_and_works_now_is_progress(self) -> None:
-        self.drawn(
-            lambda r: PLAN if role_of(r) == "planner" else BUTTON, max_steps=6, auto_zoom=False
-        )
+        self.drawn(lambda r: PLAN if role_of(r) == "planner" else BUTTON, max_steps=6)
         self.desktop.works_from = 4
         self.made.run()
         stalls = [entry.get("stalled", 0) for entry in self.made.records("state")]
@@ -171,7 +169,6 @@ class Repeats(ProgressCase):
 
     TICK = call("click_screen_element", element_name="Read only", position=[500, 500])
     shown = Ticked
-    never = False  # whether each click is objected to
 
     def clicks(self, *replies: Json, profile: str = "planner", **settings: Any) -> int:
         """How often these replies press the button of the mouse."""
@@ -180,11 +177,9 @@ class Repeats(ProgressCase):
         def decide(request: Json) -> Json:
             return PLAN if role_of(request) == "planner" else next(rest, text("Hm."))
 
-        self.drawn(decide, profile, auto_zoom=False, **settings)
+        self.drawn(decide, profile, **settings)
         self.desktop = self.shown(self.made.clock)
         self.made.desktop = self.desktop
-        if self.never:
-            self.made.engine.controls.objection = lambda act, look: "No."
         self.made.run()
         return self.made.inputs.count(("button", "left", True))
 
@@ -197,6 +192,15 @@ class Repeats(ProgressCase):
         self.shown = Rows
         self.assertEqual(self.clicks(*[self.TICK] * 2, max_steps=2), 1)
         self.assertEqual(self.clicks(*[self.TICK] * 2, max_steps=3, described=True), 2)
+
+    def test_a_click_that_was_aimed_twice_is_told_from_others_by_how_it_was_aimed_first(
+        self,
+    ) -> None:
+        self.shown = Rows
+        again = call("click_screen_element", element_name="Read only", position=[490, 510])
+        replies = [self.TICK, again, self.TICK]
+        self.assertEqual(self.clicks(*replies, max_steps=2, closer_look=True), 1)
+        self.assertIn("You have just done this", str(self.made.requests))
 
     def test_it_is_where_it_changed_something_else_or_another_act_came_between(self) -> None:
         self.assertEqual(self.clicks(*[MENU] * 3, max_steps=3), 3)
@@ -214,22 +218,28 @@ class Repeats(ProgressCase):
         # Such as the button of a menu: open, closed by the same said twice, open again.
         self.assertEqual(self.clicks(*[self.TICK] * 4, max_steps=4), 3)
 
-    def stalls(self, profile: str, *clicks: Json) -> list[int]:
+    def stalls(self, profile: str, *clicks: Json, **settings: Any) -> list[int]:
         """How many turns without progress were counted after each act."""
-        self.clicks(*clicks, profile=profile, max_steps=len(clicks) + 1, stall_stop=4)
+        self.clicks(*clicks, profile=profile, max_steps=30, stall_stop=4, **settings)
         return [entry.get("stalled", 0) for entry in self.made.records("state")][1:]
 
     def test_an_objection_costs_no_patience_but_a_second_one_in_a_row_does(self) -> None:
-        acts = [{"name": "click", "x1": x, "y1": 500, "label": "A"} for x in (500, 500, 900)]
-        story = [told("On.", [act]) for act in acts]
-        chat = [call("click_element", label="A", box=[x, 500]) for x in (500, 500, 900)]
-        for profile, replies in (("story", story), ("chat", [LOOK, *chat])):
+        def story(across: int) -> Json:
+            return told("On.", [{"name": "click", "x1": across, "y1": 500, "label": "A"}])
+
+        def chat(across: int) -> Json:
+            return call("click_element", label="A", box=[across, 500])
+
+        for profile, click, first in (("story", story, []), ("chat", chat, [LOOK])):
             with self.subTest(profile):
-                self.never = False
-                self.assertEqual(self.stalls(profile, *replies)[:3], [0, 0, 1])
-                self.never = True
-                many = self.stalls(profile, *replies[:1], *replies[1:] * 9)
-                self.assertEqual(many, [1, 2, 3])  # the first turn only looked, the fifth is stuck
+                clicks = [*first, *map(click, (500, 500, 900))]
+                self.assertEqual(self.stalls(profile, *clicks)[:3], [0, 0, 1])
+                # A closer look finds none of these.
+                never = [reply for x in range(100, 900, 100) for reply in (click(x), text("Hm."))]
+                many = self.stalls(profile, *first, *never, closer_look=True)
+                self.assertEqual(
+                    many, [1, 2, 3]
+                )  # the first objection is none, the fifth turn is stuck
 
 
 class Fields(DrawnDesktop):
@@ -263,7 +273,7 @@ class Carets(ProgressCase):
                 return call("click_screen_element", element_name="Field", position=[across, 500])
 
             settings = {"described": described, "stall_stop": 4, "enable_loop_recovery": False}
-            self.drawn(decide, max_steps=20, turn_delay=5, auto_zoom=False, **settings)
+            self.drawn(decide, max_steps=20, turn_delay=5, **settings)
             self.desktop = Fields(self.made.clock)
             self.made.desktop = self.desktop
             with self.subTest(moves=moves, described=described):

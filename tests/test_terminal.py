@@ -30,7 +30,7 @@ from tests.seams import (
     windows_of_main,
 )
 from tests.starting import PROGRAM, environment
-from tests.test_main import HASTY, QUICK, TASK, CommandLineCase
+from tests.test_main import HASTY, ONCE, QUICK, TASK, CommandLineCase
 from tests.timing import HANGS_S, comes_true
 
 ERASE = "\r\x1b[K"
@@ -218,7 +218,7 @@ class NobodyReads(unittest.TestCase):
 
     def start(self, *arguments: str) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(
-            [*PROGRAM, "--demo", *HASTY, "--set", f"dump_dir={self.folder}", *arguments],
+            [*PROGRAM, "--demo", *HASTY, *ONCE, "--set", f"dump_dir={self.folder}", *arguments],
             env=environment(**QUICK),
             stdin=subprocess.DEVNULL,
             stdout=self.stdout,

@@ -95,7 +95,7 @@ LEAST = 6  # answers before anything is said
 # What is said where a share is surely below this one.
 ADVICE = (
     ("targets hit", 0.4, "This model cannot point; use another one."),
-    ("targets of 16 pixels hit", 0.8, "Small things are missed: try --set auto_zoom=true, or --set image_tokens=2048."),
+    ("targets of 16 pixels hit", 0.8, "Small things are missed: try --set image_tokens=2048."),
     ("texts read exactly", 0.8, "Small letters are misread: try --set image_tokens=2048."),
     ("unfinished screens refused", 0.9, "It believes unfinished screens: keep --set second_opinion=true and --set derive_checks=true, and name a file in the task."),
 )  # fmt: skip
