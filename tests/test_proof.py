@@ -340,7 +340,7 @@ class Facts(Judged):
 
     def test_secrets_in_a_file_are_hidden_and_no_part_of_one_is_left_where_it_is_cut(self) -> None:
         path = self.folder / "note.txt"
-        self.hide = lambda value: json.loads(json.dumps(value).replace("4711-4711", "{{PIN}}"))
+        self.hide = agent.Secrets({"PIN": "4711-4711"}).hide
         for held, told in (("the code is ", "the code is {{PIN}}"), ("x" * 195, "x{{PIN")):
             path.write_text(f"{held}4711-4711 and so on", encoding="utf-8")
             self.judged(f"Look into {path}", "It is saved")
