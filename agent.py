@@ -4403,10 +4403,6 @@ def keys_of(act: Act) -> str:
     return "+".join(name for code, name in KEY_NAMES.items() if code in codes)
 
 
-# What keys with a name type; a formula that begins with a plus is one that begins with =.
-SIGNS = {"space": " ", "numadd": "=", "numsubtract": "-"}
-
-
 LINE_BREAK = "\v"  # in a text that is typed: one that is no Enter
 UNKNOWN = "?"  # begins a line of which nobody knows how it begins
 SHELLS = (
@@ -4430,6 +4426,7 @@ SELECTING = (
 # What selects nobody knows how much, which matters where a document cannot be read.
 SELECTING_PART = (
     r"drag\(.*|shift\+\w*click\(.*|(ctrl\+)?shift\+(pageup|pagedown)|ctrl\+shift\+(up|down)"
+    r"|f8|(ctrl|shift)\+space"
 )
 REPLACING = (
     r"ctrl\+(shift\+)?v|shift\+insert|delete|backspace|ctrl\+x|enter|(shift\+)?(.|space)"
@@ -4481,10 +4478,10 @@ class Typed:
     opened: str = ""  # the last act but for typing, such as win+r or right_click(report.txt)
     last: str = ""
     # What documents held before they were typed into, each by its window, title and name; None for
-    # one that cannot be read and all of which was replaced.
+    # one that cannot be read and all of which was replaced. And each place into which this program
+    # brought what no task named, see NOTES.
     held: Mapping[str, str | None] = field(default_factory=dict)
     own: str = ""  # all that this program typed
-    unsent: frozenset[str] = frozenset()  # places that hold what no task named, see NOTES
 
     def of(self, window: Window) -> Typed:
         starts = re.fullmatch(START, window.program.lower())
@@ -4507,7 +4504,7 @@ class Typed:
         if act.name in MOVES:
             return before
         keys = keys_of(act)
-        text = act.text or (keys and character_of(SIGNS.get(keys, keys).split("+")))
+        text = act.text or (keys and character_of(keys.replace("space", " ").split("+")))
         clicked = f"{act.name}({fold_label(act.label)})"
         last = keys or f"{act.args.get('modifiers', '')}+{clicked}".strip("+")
         emptying = keys_that_empty(window, attempt.focused)
@@ -4546,11 +4543,10 @@ class Typed:
             held[document_in(front, None)] = None
         if "selects" in attempt.notes:
             last = "ctrl+a"
-        unsent = before.unsent
         if attempt.risks:  # the person has said yes
-            unsent -= {before.place}
+            held.pop(before.place, None)
         if "brings" in attempt.notes and "\n" not in text:
-            unsent |= {before.place}
+            held[before.place] = ""
         return replace(
             before,
             line=line[-FACT_CHARACTERS:],
@@ -4558,7 +4554,6 @@ class Typed:
             last=last,
             held=held,
             own=self.own + text,
-            unsent=unsent,
         )
 
 
@@ -4971,7 +4966,7 @@ FIELD_WORDS .*\b(field|box|input|edit|text|feld|eingabe|campo|champ|open|browse)
 DELETE_KEYS (ctrl\+)?(delete|numdecimal)
 ROWS list|list item|tree|tree item|table|table row|data item|cell
 PRESSING <A_CLICK>|enter|space|(alt\+)?\w
-PASTES ctrl\+(shift\+)?v|shift\+insert
+PASTES ctrl\+(shift\+)?v|shift\+insert|win\+v
 WARNS .*(permanently|cannot be undone|can't be undone|irreversibl\w*|will be (deleted|removed|lost)
     |unwiderruflich|nicht ruckgangig|wird geloscht|werden geloscht|definitiv\w*|irreversible).*
 CANCELS cancel|abbrechen|annuler|cancelar|anuluj|otmeha|取消|annulla|annuleren|avbryt|deny|ablehnen
@@ -5232,6 +5227,7 @@ move | does=drag | in=(list|tree) item
 move | does=drag | in=<ROWS>| | program=<EXPLORER>|<MAILS>
 move | does=drag | in=(?!(<DRAGGED_THERE>)$).+ | program=<BROWSERS>|<CHATS>|<MAILS>
 move | does=drag | in=|field | title=<CALENDARS>
+move | does=alt\+(up|down|left|right) | program=<MAILS> | title=<CALENDARS>
 share | does=drag | across=yes | in=(?!title bar|window|pane|scroll|thumb|slider).+
 pay | label=(yes|ok|continue|weiter|place|confirm\w*|bestatigen|确认)\b.*[$€£¥₽].*
 send | enters=enter | program=<CHATS> | control=(?!<SEARCHING>).*
@@ -5270,7 +5266,9 @@ address | text=.+ | line=\??\s*((java|vb)script|data|view-source|file|blob|files
 address | label=(.*\n)?(paste and (go|search)|einfugen und)\b.*
 share | sends=yes | does=<PASTES> | program=(?!<CHATS>).*
 share | sends=yes | label=<PASTES_LABEL> | program=(?!<CHATS>).*
-share | title=<SHARES> | program=(?!<BROWSERS>|<EDITORS>).* | does=<A_CLICK>|enter|space
+share | title=(\w+\s)?(share|sharing|teilen|freigeb\w*|freigabe|partag\w*
+    |compartir)\b.{,40}
+     | program=(?!<BROWSERS>|<EDITORS>|<MAILS>|<EXPLORER>).* | does=<A_CLICK>|enter|space
      | in=(list|menu) item|(split )?button|link | control=(?!<LEAVING>$).+
 share | enters=enter | owned=yes | title=<SAVE_TITLES> | path=<ANOTHER_DISK>
 share | does=space|alt\+\w | owned=yes | title=<SAVE_TITLES> | path=<ANOTHER_DISK>
@@ -5280,8 +5278,10 @@ network | path=<NETWORK> | text=.+ | program=(?!<EDITORS>|<MAILS>|<CHATS>).*
 network | path=<NETWORK> | text=.+ | owned=yes
 formula | text=.+ | named= | line=<FORMULA> | program=(?!<CHATS>|<MAILS>).*
 formula | does=enter|tab|up|down | last=(shift\+)?. | line=<FORMULA> | program=(?!<CHATS>|<MAILS>).*
-formula | does=(shift\+)?[=2-]|numadd|numsubtract | opened=f2 | program=(?!<EXPLORER>).*
-formula | text=[=+@-].* | opened=f2 | line=\?.* | program=(?!<EXPLORER>).*
+formula | does=(shift\+)?[=2-]|numadd|numsubtract | last=(ctrl\+)?home
+     | program=excel\.exe|<BROWSERS>
+formula | text=.*(\||\w\().* | last=num(add|subtract) | program=excel\.exe|<BROWSERS>
+formula | text=[=+@-].* | last=(ctrl\+)?home | program=excel\.exe|<BROWSERS>
 share | text=.+ | named= | line=<ADDRESSEE> | control=<SHARES>
 share | text=.+ | named= | line=<ADDRESSEE> | title=<SHARES>
 share | text=.+ | named= | line=<ADDRESSEE> | title=<RULES>
@@ -5337,11 +5337,13 @@ address | runs=.+ | runner=web
 run | title=<RUN_TITLES> | does=(ctrl\+)?f5|f8|(shift|ctrl)\+enter
 run | title=<NOTEBOOKS> | does=(shift|ctrl|alt)\+enter | program=<BROWSERS>
 run | program=<STUDIOS> | does=((ctrl|shift)\+)?f5|f9|(ctrl\+)?shift\+f10|ctrl\+shift\+b
+    |(ctrl|shift)\+enter|alt\+shift\+(e|f9|f10)
 file | text=.+ | named= | control=<STARTED>
 file | text=.+ | named= | program=<EXPLORER> | in=edit|field | control=(?!<SEARCHING>).* | runner=
      | line=<RUNNABLE>
 file | does=ctrl\+(shift\+)?s | file=<SCRIPT_TITLES> | program=(?!<BROWSERS>|<MAILS>).*
 file | does=s | opened=<BAR_KEYS>|ctrl\+k | file=<SCRIPT_TITLES> | program=(?!<BROWSERS>|<MAILS>).*
+file | label=<SAVES> | dialog=asks | about=.*\S\.(<RUNS>|sh)\b.*
 file | label=<SAVES> | file=<SCRIPT_TITLES> | program=(?!<BROWSERS>|<MAILS>).* | owned=
 send | owned=yes | program=<BROWSERS> | title=<UPLOADS> | enters=enter | dialog=(?!left).*
 send | owned=yes | program=<BROWSERS> | title=<UPLOADS> | does=<A_CLICK>|alt\+\w | dialog=(?!left).*
@@ -5375,7 +5377,7 @@ run | program=<START> | does=ctrl\+shift\+enter
 run | title=.*\bma[ck]ros?\b.* | owned=yes | enters=enter
 run | title=.*\bma[ck]ros?\b.* | does=enter|space|alt\+\w
 run | does=ctrl\+alt\+(?!(shift\+)?(shift|win|shift\+win|tab|up|down|left|right|delete)$).+
-    |((ctrl|alt|shift)\+)*win\+\d
+    |((ctrl|alt|shift)\+)*(win\+\d|f(1[3-9]|2[0-4]))
 run | does=(?!(<OFFICE_KEYS>)$)ctrl\+(shift\+)?[a-z] | program=excel\.exe
 run | does=(?!(<OFFICE_KEYS>)$)ctrl\+(shift\+)?[a-z] | title=.*\.(do[ct]m|pp[st]m)\b.*
 run | program=<BROWSERS>|<CHATS> | does=<A_CLICK>|enter | in=list item | control=<SETUPS>
@@ -5449,13 +5451,6 @@ def does_of(attempt: Attempt) -> str:
     return key if key in ("space", "enter") else does
 
 
-def buttons_by(letter: str, inside: Iterable[Control]) -> list[str]:
-    """The buttons that this letter may press: of which a word begins with it, or all with it."""
-    names = [fold_label(control.name) for control in inside if control.role in ANSWERING]
-    begin = [name for name in names if f" {letter}" in f" {name}"]
-    return begin or [name for name in names if letter in name]
-
-
 def label_pressed(attempt: Attempt, does: str) -> str:
     """As the model calls it, and on the last line as Windows does."""
     opens = does in OPENERS
@@ -5465,13 +5460,15 @@ def label_pressed(attempt: Attempt, does: str) -> str:
         return ""
     if attempt.program:
         names = [attempt.program.name]
-    if re.fullmatch(r"alt\+\w", does):
-        names = buttons_by(does[-1], attempt.inside)
+    if does.startswith("alt+"):  # a button of which a word begins so
+        names = [
+            control.name
+            for control in attempt.inside
+            if control.role in ANSWERING and f" {does[4:]}" in f" {fold_label(control.name)}"
+        ]
     elif shows and not opens:
-        names = []
-        for control in attempt.known:
-            if has_form("AN_ENTRY", f"{control.role}: {control.name}"):
-                names.append(control.name)
+        entry = attempt.known[-1]
+        names = [entry.name] if has_form("AN_ENTRY", f"{entry.role}: {entry.name}") else []
     elif opens or does == "space" or not attempt.act.types:
         names += true_names(attempt.known)
     return "\n".join(map(fold_label, filter(None, names)))
@@ -5587,7 +5584,7 @@ def facts_of(attempt: Attempt) -> Facts:
         "named": is_in_task(text.strip(), attempt.task),
         "sends": has_form("SENDS", f"{window.program} {window.class_name}"),
         "across": not same_window(window, [window, *attempt.reached][-1]),
-        "unsent": typed.place in typed.unsent,
+        "unsent": typed.place in typed.held,
         "owned": is_dialog(window),
         "lost": has_lost(attempt, front),
         "unanswered": attempt.unanswered,
