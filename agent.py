@@ -15,7 +15,7 @@ any window, and Ctrl+C here. What it sees and does is written to dumps/run_NNNN/
 The file is divided into rooms, each under its banner. A room uses only itself and those above it:
 
     Values, Config, Seams, Desktop, Records, Pictures, Win32 table, Sources, Shell, Windows
-    desktop, Controls, Keys, Arguments, Tools, Facts, Labels, Risks, Questions, Names, Bounds,
+    desktop, Controls, Keys, Tools, Facts, Labels, Risks, Questions, Names, Bounds,
     Hands, Actuator, Watcher, Server answers, Model, Replies, Grammars, Grammar texts, Texts,
     Profiles, Journal, Exchange, Calibration, Eyes, Control check, Typing, Way, Turn engine, Proof,
     Turns, Native turn, Two-agent loop, Chat loop, Story loop, Page, Report, Panel, As
@@ -3754,7 +3754,7 @@ MODIFIERS = frozenset("shift ctrl alt win lshift rshift lctrl rctrl lalt ralt rw
 
 
 def key_name(name: str) -> str | None:
-    """The name in VK_MAP: "Page Up", "page-up" and "PAGE_UP" are one."""
+    """Returns the name in VK_MAP, or None: "Page Up", "page-up" and "PAGE_UP" are one."""
     plain = "space" if name == " " else name.strip().lower()
     # But not "ctrl-", nor a sign alone.
     joined = re.sub(r"(?<=\w)(?:[-_]|\s+)(?=\w)", "", plain).replace("numpad", "num")
@@ -3771,7 +3771,7 @@ DEAD_SIGNS = "`'^~\""
 
 
 def parse_chord(text: str) -> tuple[str, ...]:
-    """`S+Ctrl` -> ("ctrl", "s"): modifiers first, then at most one key; `?` -> ("shift", "/").
+    """Reads `S+Ctrl` as ("ctrl", "s"): modifiers, then at most one key; `?` is ("shift", "/").
 
     Raises ToolError (invalid_key) for a key that does not exist, and for two keys at once.
     """
@@ -3806,7 +3806,7 @@ def parse_chord(text: str) -> tuple[str, ...]:
 
 
 def character_of(keys: Sequence[str]) -> str:
-    """What a chord types on a US keyboard if it is one key, maybe with shift; else ""."""
+    """Returns what a key, maybe with shift, types on a US keyboard; "" for other chords."""
     *held, key = keys
     if len(key) > 1 or held not in ([], ["shift"]):
         return ""
@@ -3814,7 +3814,7 @@ def character_of(keys: Sequence[str]) -> str:
 
 
 def types_character(keys: Sequence[str]) -> bool:
-    """Whether some keyboard types one with these keys; with AltGr (ctrl+alt) many do."""
+    """Tells whether these keys type something on some keyboard; with AltGr (ctrl+alt) many do."""
     *held, key = keys
     codes = chord_codes(held)
     can = codes <= {VK_MAP["shift"]} or {VK_MAP["ctrl"], VK_MAP["alt"]} <= codes
@@ -3822,7 +3822,7 @@ def types_character(keys: Sequence[str]) -> bool:
 
 
 def chord_codes(keys: Iterable[str]) -> frozenset[int]:
-    """A chord to Windows, left and right alike; AltGr (ralt) counts as ctrl+alt."""
+    """Returns a chord as Windows has it, left and right alike; AltGr (ralt) is ctrl+alt."""
     held = {*keys}
     if "ralt" in held:
         held.add("ctrl")
@@ -3830,6 +3830,7 @@ def chord_codes(keys: Iterable[str]) -> frozenset[int]:
 
 
 def split_list(setting: str) -> list[str]:
+    """Returns the items of a setting that ; separates, in lower case."""
     return [item.strip().lower() for item in setting.split(";") if item.strip()]
 
 
@@ -3840,7 +3841,7 @@ _KEYS_IN_PATH = re.compile(
 
 
 def clean_text(text: str) -> str:
-    """Text as it will be typed; raises ToolError for what no keyboard can type."""
+    """Returns a text as it will be typed; raises ToolError for what no keyboard can type."""
     if _KEYS_IN_PATH.search(text):
         raise ToolError("A path was given with single backslashes; write each one twice (\\\\).")
     text = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -3852,12 +3853,10 @@ def clean_text(text: str) -> str:
 
 
 ####################################################################################################
-# Arguments - each kind that a call can have: what a model is told, how it is read, what it wants
+# Tools - what a model can call, each argument by its name; vocabularies only rename
 ####################################################################################################
 
-Schema = JsonDict  # a JSON schema, or a part of one
-Sides = tuple[int, int]  # the largest x and y of a space
-
+ON_GRID = Size(GRID, GRID)  # the largest x and y there
 NUMBER_LIMIT = 1e18  # a larger number cannot be meant
 # A number that was written as a text.
 _WRITTEN_NUMBER = re.compile(r"\s*[+-]?[0-9]{1,15}(\.[0-9]{1,15})?\s*")
@@ -3866,7 +3865,7 @@ _WRITTEN_NUMBER = re.compile(r"\s*[+-]?[0-9]{1,15}(\.[0-9]{1,15})?\s*")
 def read_number(
     value: object, least: float = -NUMBER_LIMIT, most: float = NUMBER_LIMIT
 ) -> int | float | None:
-    """A number from `least` to `most`, also one written as a text, or None."""
+    """Reads a number from `least` to `most`, also one written as a text; None for all else."""
     if isinstance(value, str) and _WRITTEN_NUMBER.fullmatch(value):
         value = float(value) if "." in value else int(value)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -3875,6 +3874,7 @@ def read_number(
 
 
 def read_whole(value: object, **limits: float) -> int | None:
+    """Reads a whole number within these limits; None for all else."""
     number = read_number(value, **limits)
     if number is None or number % 1:
         return None
@@ -3882,7 +3882,7 @@ def read_whole(value: object, **limits: float) -> int | None:
 
 
 def read_axis(value: object, most: int = GRID) -> int | None:
-    """x or y on the grid, or None; a number below 1 may be a share of the screen."""
+    """Reads x or y on the grid; None for all else: below 1 it may be a share of the screen."""
     number = read_number(value, 0, most)
     if number is None or 0 < number < 1:
         return None
@@ -3890,6 +3890,7 @@ def read_axis(value: object, most: int = GRID) -> int | None:
 
 
 def read_flag(value: object) -> bool | None:
+    """Reads true or false, also as a text; None for all else."""
     return {"true": True, "false": False}.get(str(value).strip().lower())
 
 
@@ -3907,8 +3908,8 @@ _BOXES = """
 _PLACE_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
 
-def read_place(value: object, sides: Sides = (GRID, GRID), boxes: bool = True) -> list[int] | None:
-    """[x, y] on the grid of a place in a space with these sides, or None; nothing is clamped."""
+def read_place(value: object, sides: Size = ON_GRID, boxes: bool = True) -> list[int] | None:
+    """Reads a place in a space with these sides as [x, y] on the grid; None for all else."""
     # A number up to 1, but for a whole 1, may be a share of the screen; four whose last are the
     # smaller ones may be x, y, width, height.
     text = str(value)
@@ -3940,6 +3941,7 @@ _LAST_TOKEN = re.compile(rf"(?:{_TEMPLATE_TOKEN})\Z")
 
 
 def strip_end_tokens(text: str) -> str:
+    """Takes the tokens of chat templates off the end of a text."""
     while True:
         said = text.rstrip()
         token = _LAST_TOKEN.search(said, max(0, len(said) - 50))
@@ -3972,6 +3974,7 @@ _REQUOTED = {
 
 
 def _as_json(token: re.Match[str]) -> str:
+    """Returns a piece of what a model wrote as JSON has it."""
     text = token[0]
     signs = _REQUOTED.get(text[0], {})
     text = _ESCAPE_OR_QUOTE.sub(lambda sign: signs.get(sign[0], sign[0]), text)
@@ -3979,7 +3982,7 @@ def _as_json(token: re.Match[str]) -> str:
 
 
 def unique(pairs: Collection[tuple[str, object]]) -> JsonDict:
-    """An object, its keys without stray blanks; raises ReplyError for one given twice."""
+    """Returns an object, its keys without stray blanks; raises ReplyError for one given twice."""
     found = {key.strip(): value for key, value in pairs}
     if len(found) < len(pairs):
         raise ReplyError(f"The call gives one of {list(found)!r:.60} twice.", "invalid_args")
@@ -3994,7 +3997,7 @@ _JSON = json.JSONDecoder(
 
 
 def read_json(text: str) -> tuple[Any, str]:
-    """The JSON value that a text begins with, known slips mended, and what stands behind it.
+    """Reads the JSON value that a text begins with, known slips mended; returns the rest, too.
 
     Raises ReplyError, ValueError and RecursionError.
     """
@@ -4013,7 +4016,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def read_text(value: object) -> str | None:
-    """A text exactly as said, less the template tokens at its end, or None."""
+    """Reads a text exactly as said, less the template tokens at its end; None for all else."""
     if isinstance(value, int) and read_number(value) is not None:
         value = str(value)
     if not isinstance(value, str) or _SURROGATE.search(value):
@@ -4022,7 +4025,7 @@ def read_text(value: object) -> str | None:
 
 
 def spelled_list(text: str) -> list[Any]:
-    """The values of a text such as "[1, 2]", "(1, 2)" or "1, 2", else the text alone."""
+    """Returns the values of a text such as "[1, 2]", "(1, 2)" or "1, 2", else the text alone."""
     spelled = text.strip()
     if "," in spelled and not spelled.startswith(("[", "(", "{")):
         spelled = f"[{spelled}]"
@@ -4037,7 +4040,7 @@ def spelled_list(text: str) -> list[Any]:
 def read_list(
     read: Callable[[object], Any], value: object, most: int = sys.maxsize
 ) -> list[Any] | None:
-    """A list of what `read` takes, also spelled as a text, or None."""
+    """Reads a list of what `read` takes, also spelled as a text; None for all else."""
     if isinstance(value, str):
         value = spelled_list(value)
     if not isinstance(value, list) or len(value) > most:
@@ -4047,7 +4050,7 @@ def read_list(
 
 
 def read_chord(value: object) -> str | None:
-    """A chord as a text, or None; a list of keys is no sequence."""
+    """Reads a chord as a text; None for all else: a list of keys is no sequence."""
     if isinstance(value, list):
         keys = [key_name(key) or "" if isinstance(key, str) else "" for key in value]
         value = value if "" in keys else "+".join(keys)
@@ -4055,11 +4058,12 @@ def read_chord(value: object) -> str | None:
 
 
 def as_chord(text: str) -> str:
+    """Returns `Ctrl + S` as `ctrl+s`; raises ToolError for what is no chord."""
     return "+".join(parse_chord(text))
 
 
 def _modifiers(text: str) -> str:
-    # `Ctrl+Shift` -> `ctrl+shift`; raises ToolError.
+    """Returns `Ctrl+Shift` as `ctrl+shift`; raises ToolError for another key."""
     keys = parse_chord(text)
     others = [key for key in keys if key not in MODIFIERS]
     if others:
@@ -4072,7 +4076,7 @@ class Argument(NamedTuple):
 
     wanted: str  # what a value has to be, in words
     read: Callable[[object], Any]  # a value as JSON has it; None if that is not certain
-    schema: Schema = {}  # for a model; empty for what only grammars say
+    schema: JsonDict = {}  # for a model; empty for what only grammars say
     # Of what was read, as the act has it; raises ToolError.
     make: Callable[[Any], Any] = lambda value: value
     fault: str = "invalid_args"  # the kind of error of another value
@@ -4088,9 +4092,9 @@ class Argument(NamedTuple):
 TICKS_MOST = 100  # of one act: more than a page has, and few enough for the person to stop it
 THEN_MOST = 3  # chords after the first one
 SECONDS_MOST = 60  # of one wait, until the model looks again
-AXIS_SCHEMA: Schema = {"type": "integer", "minimum": 0, "maximum": GRID}
-TEXT_SCHEMA: Schema = {"type": "string"}
-TEXTS_SCHEMA: Schema = {"type": "array", "items": TEXT_SCHEMA}
+AXIS_SCHEMA: JsonDict = {"type": "integer", "minimum": 0, "maximum": GRID}
+TEXT_SCHEMA: JsonDict = {"type": "string"}
+TEXTS_SCHEMA: JsonDict = {"type": "array", "items": TEXT_SCHEMA}
 TEXT = Argument("a text of whole characters, no list", read_text, TEXT_SCHEMA)
 _FLAG = Argument("true or false", read_flag, {"type": "boolean"})
 _AXIS = Argument(f"a whole number from 0 to {GRID}", read_axis, AXIS_SCHEMA, fault="invalid_box")
@@ -4155,13 +4159,8 @@ ARGUMENTS: Mapping[str, Argument] = {
 }
 
 
-####################################################################################################
-# Tools - what a model can call, declared once; vocabularies only rename
-####################################################################################################
-
-
 class Tool(NamedTuple):
-    """How a tool acts on the desktop stands in HANDS."""
+    """Says what a model can call; how it acts on the desktop stands in HANDS."""
 
     name: str
     takes: Mapping[str, str]  # its arguments, each with "?" or "~" as in TOOLS
@@ -4271,12 +4270,13 @@ class Vocabulary:
     names: Mapping[str, str] = field(default_factory=dict)
     left_out: Collection[str] = ()  # such as these, of which it says nothing
 
-    def schemas(self, names: Sequence[str]) -> list[Schema]:
+    def schemas(self, names: Sequence[str]) -> list[JsonDict]:
         """Returns what a request says of these tools."""
         return [{"type": "function", "function": self.function(TOOLS[name])} for name in names]
 
-    def function(self, tool: Tool) -> Schema:
-        properties: dict[str, Schema] = {}
+    def function(self, tool: Tool) -> JsonDict:
+        """Returns what a request says of a tool."""
+        properties: dict[str, JsonDict] = {}
         required: list[str] = []
         for argument, shape in self.shown(tool).items():
             told = ARGUMENT_HELP.get(f"{tool.name}.{argument}")
@@ -4310,7 +4310,7 @@ class Vocabulary:
         raise ReplyError(f"There is no tool {shown!r:.60}; there is {names}.", "unknown_tool")
 
     def meant(self, name: str) -> str:
-        """The tool whose name is most like this one, with a word of it; told, never called."""
+        """Names the tool that is most like this one, with a word of it; told, never called."""
         like = [tool for tool in self.tools.values() if {*tool.split("_")} & {*name.split("_")}]
         return "".join(difflib.get_close_matches(name, like, 1, 0.45))
 
@@ -7892,7 +7892,8 @@ _ROUNDS = re.compile(r"(?s)(.{40,1000}?)\1{5,}|.{1,10}")
 
 
 def cut_repetition(text: str) -> str:
-    # Each long repetition is cut to two rounds and a note on their number.
+    """Cuts each long repetition in a text to two rounds and a note on their number."""
+
     def shorter(found: re.Match[str]) -> str:
         if not found[1]:
             return found[0]
@@ -7909,7 +7910,7 @@ _THOUGHT_END = re.compile(rf"</(?:{_TAGS})>")
 
 
 def parted(text: str, call: str = "(?!)") -> tuple[str, list[str]]:
-    """What a text says, and what it only thought."""
+    """Returns what a text says, and what it only thought."""
     # From the first `call` on, a pattern, a tag is left as it is: it may be part of a text to type.
     # Said, and behind it either a call with all the rest, or the tag and the inside of a thought.
     pieces = re.split(rf"((?:{call})(?s:.*))|{_THOUGHT}", text)
@@ -7920,14 +7921,17 @@ def parted(text: str, call: str = "(?!)") -> tuple[str, list[str]]:
 
 
 def strip_think(text: str) -> str:
+    """Returns what a text says, without what it only thought."""
     return parted(text)[0]
 
 
 def _field_of_thoughts(message: JsonObject) -> str:
+    """Returns the thought that a server keeps apart from what a message says."""
     return message_text(message.get("reasoning_content") or message.get("reasoning"))
 
 
 def thoughts(message: JsonObject) -> str:
+    """Returns all that a message only thought, wherever it stands."""
     _, thought = parted(words_of(message))
     parts = map(str.strip, [_field_of_thoughts(message), *thought])
     return "\n".join(filter(None, parts))
@@ -8019,6 +8023,7 @@ _FORMS = (
 
 
 def _in_known_form(text: str) -> str:
+    """Writes the calls in a text that have one of the FORMS in the form that is read."""
     for call, argument, form in _FORMS:
         for found in re.finditer(call, text):
             inside = re.sub(argument, r"<parameter=\1>\2\3\4</parameter>", found[2])
@@ -8032,6 +8037,7 @@ _CLOSING_TAGS = ("</tool_call>", "</function>", "[END_TOOL_REQUEST]")
 
 
 def _json_calls(text: str) -> _Found:
+    """Reads the calls that a text begins with, as JSON; raises ReplyError and ValueError."""
     # Of several without a tag between them the first has to be whole: it is carried out.
     value, text = read_json(text)
     calls = value if isinstance(value, list) else [value]
@@ -8043,7 +8049,7 @@ def _json_calls(text: str) -> _Found:
 
 
 def _xml_call(text: str, name: str) -> _Found:
-    # The call behind <function=name>, and what follows; raises ReplyError.
+    """Reads the call behind <function=name>; raises ReplyError."""
     found = _XML.match(text)
     if not found:
         raise ReplyError(
@@ -8058,6 +8064,7 @@ def _xml_call(text: str, name: str) -> _Found:
 
 
 def _tagged_calls(text: str, name: str) -> _Found:
+    """Reads the calls behind a tag, which may have named the tool; raises as _json_calls."""
     if name and not text.startswith("{"):
         return _xml_call(text, name)
     calls, text = _json_calls(text)
@@ -8069,7 +8076,10 @@ def _tagged_calls(text: str, name: str) -> _Found:
 
 
 def _spoken_calls(text: str) -> list[object]:
-    # In order; what stands before a </think> was only thought.
+    """Reads the calls in a text, in order; raises ReplyError and ValueError for a broken one.
+
+    What stands before a </think> was only thought.
+    """
     calls: list[object] = []
     text = f"</think>{text}"  # a reply begins as it does behind a thought
     for _ in range(_OPENERS_MOST):
@@ -8100,8 +8110,8 @@ _ATTEMPT = re.compile(r'<\|?tool_call|<function|\[TOOL_|"(?:name|arguments|param
 
 
 def _found_calls(reply: Reply) -> list[object]:
-    # All call objects of a reply, in order, as written; raises ReplyError when there is none. A
-    # text that a limit has cut is not searched: it may look like another call.
+    """Returns all calls of a reply, in order, as written; raises ReplyError for none."""
+    # A text that a limit has cut is not searched: it may look like another call.
     message = reply.message
     if message.get(UNREAD_CALL):
         raise ReplyError("The server could not read the call.", "invalid_json")
@@ -8128,6 +8138,7 @@ def _found_calls(reply: Reply) -> list[object]:
 
 
 def _why_no_call(text: str, said: str) -> str:
+    """Tells why a text without a call has none; `said` is what it does not only think."""
     if _ATTEMPT.search(said):
         return "The call is not whole, or stands among other words; send it alone."
     if said:
@@ -8147,7 +8158,7 @@ CALL_BEGINS = (
 
 
 def without_calls(text: str) -> str:
-    """What a reply's text says before anything that may be a call, whole or broken."""
+    """Returns what a text says before anything that may be a call, whole or broken."""
     return re.split(CALL_BEGINS, text, maxsplit=1)[0].strip()
 
 
@@ -8166,8 +8177,8 @@ _HARMLESS_NAME = re.compile(r"[\w.-]{1,64}")
 
 
 def _called(call: object, words: Vocabulary | None = None) -> ToolCall:
-    # A call object in any of its spellings; raises ReplyError. Some models encode arguments twice,
-    # or give the whole call in them.
+    """Reads a call in any of its spellings, as one of a tool of `words`; raises ReplyError."""
+    # Some models encode arguments twice, or give the whole call in them.
     outer = json_object(call)
     inner = json_object(outer.get("function"))  # the API's: {"function": {"name", "arguments"}}
     pairs = [*outer.items(), *inner.items()]
@@ -8206,7 +8217,7 @@ def _called(call: object, words: Vocabulary | None = None) -> ToolCall:
 
 
 def read_call(reply: Reply, words: Vocabulary) -> Act:
-    """What the first call in a reply means, read with certainty; raises ReplyError."""
+    """Reads the first call in a reply, with certainty; raises ReplyError."""
     # A broken one is not skipped for a later one, which was meant for the screen after it.
     try:
         call, *further = _found_calls(reply)
@@ -8255,7 +8266,7 @@ _UNREAD = ("no_call", "invalid_json", "incomplete", "cut")  # kinds of defects o
 
 
 def explained(caught: Exception, reply: Reply) -> ReplyError:
-    """Endless repeats and a cut explain why there is no whole call."""
+    """Returns the error to tell a model: endless repeats and a cut explain many another."""
     kind = "invalid_json"
     told = "The call is too deep or big."
     if isinstance(caught, ToolError):
@@ -8278,7 +8289,7 @@ def explained(caught: Exception, reply: Reply) -> ReplyError:
 
 
 def harmless_calls(reply: Reply) -> list[ToolCall]:
-    # A reply's first calls that a history can repeat, up to a broken one; only to be shown.
+    """Returns a reply's first calls that a history can repeat, up to a broken one."""
     calls: list[ToolCall] = []
     with suppress(ReplyError, RecursionError, ValueError):
         for call in _found_calls(reply)[:4]:
@@ -8296,6 +8307,7 @@ CLAIM = re.compile(
 
 
 def is_answer(said: str, insists: bool) -> bool:
+    """Tells whether words without a call are meant as the end of the task."""
     # Other words without a call mostly say what the model is about to do.
     if not said or _ATTEMPT.search(said):
         return False
@@ -8303,7 +8315,7 @@ def is_answer(said: str, insists: bool) -> bool:
 
 
 def read_box(item: object) -> dict[str, int]:
-    """A box of a story, or nothing."""
+    """Reads a box of a story; returns nothing for what is none."""
     box = {}
     for corner in ("x1", "y1", "x2", "y2"):
         place = read_axis(json_object(item).get(corner))
@@ -8314,7 +8326,7 @@ def read_box(item: object) -> dict[str, int]:
 
 
 def story_in(said: str) -> JsonObject:
-    """A reply's first JSON object, if it is a story; else nothing."""
+    """Returns a reply's first JSON object, if it is a story; else nothing."""
     story: JsonObject = {}
     with suppress(ReplyError, RecursionError, ValueError):
         value, _ = read_json(said[said.index("{") :])
@@ -8323,7 +8335,7 @@ def story_in(said: str) -> JsonObject:
 
 
 def read_story(message: JsonObject) -> tuple[str, list[object], list[object]]:
-    """(observation, actions, boxes) of a reply's first JSON object; else all is observation."""
+    """Reads a reply as (observation, actions, boxes); without a story all is observation."""
     said = strip_think(words_of(message))
     story = story_in(said) or {"observation": said}
     return (
@@ -8334,7 +8346,7 @@ def read_story(message: JsonObject) -> tuple[str, list[object], list[object]]:
 
 
 def read_action(action: object, evidence: str, words: Vocabulary) -> Act:
-    """What one action of a story means, with `evidence` where it has none; raises ReplyError."""
+    """Reads one action of a story, with `evidence` where it has none; raises ReplyError."""
     # A label that it lacks stays empty: what the story says elsewhere is no word on a button.
     given = {}
     for key, value in json_object(action).items():
@@ -8348,7 +8360,7 @@ def read_action(action: object, evidence: str, words: Vocabulary) -> Act:
 
 
 def correction(error: ToolError) -> str:
-    """The defect and the one thing to do."""
+    """Tells a model the defect of its reply, and the one thing to do."""
     advice = _ADVICE.get(error.kind, "Call again, with complete and valid JSON arguments.")
     return error.advice or f"{error} Nothing was done. {advice}"
 
@@ -8408,7 +8420,7 @@ _WRITTEN = {
 }
 
 
-def written_as(name: str, meant: str, sides: Sides) -> Argument:
+def written_as(name: str, meant: str, sides: Size) -> Argument:
     """Tells how an argument of this name is written that means one of the program's.
 
     `sides` are the largest x and y of the places.
@@ -8631,7 +8643,7 @@ class Grammar(NamedTuple):
         except (ToolError, RecursionError, ValueError) as error:
             raise explained(error, reply) from None
 
-    def _certain_call(self, reply: Reply, sides: Sides) -> ToolCall:
+    def _certain_call(self, reply: Reply, sides: Size) -> ToolCall:
         """Reads a call in the program's own names, with places on the grid; raises ToolError."""
         written = (
             read_verb(self.begins, reply) if self.begins else read_function(self.functions, reply)
@@ -8677,9 +8689,9 @@ class Grammar(NamedTuple):
             )
         return word
 
-    def sides(self, picture: tuple[int, int]) -> Sides:
+    def sides(self, picture: tuple[int, int]) -> Size:
         """Returns the largest x and y that the model can mean."""
-        return self.picture.seen_size(Size(*picture)) if self.in_pixels else (GRID, GRID)
+        return self.picture.seen_size(Size(*picture)) if self.in_pixels else ON_GRID
 
     def announce(self, picture: tuple[int, int]) -> str:
         """Returns the system text, with the tool in it."""
@@ -9281,6 +9293,7 @@ _REPORT_FIELD = re.compile(
 
 
 def report_fields(said: str) -> dict[str, str]:
+    """Returns the fields of a report by their names, each as it was said first."""
     _, *pieces = _REPORT_FIELD.split(said)
     found: dict[str, str] = {}
     for name, words in zip(pieces[::2], pieces[1::2], strict=True):
@@ -9289,7 +9302,7 @@ def report_fields(said: str) -> dict[str, str]:
 
 
 def told_report(said: str, form: ReportForm, most: int) -> str:
-    """A report in so many characters: whole, else the fields that tell most."""
+    """Returns a report in so many characters: whole, else the fields that tell most."""
     found = report_fields(said)
     kept = [f"{name}: {found[name]}" for name in form.kept if name in found]
     if not kept or len(" ".join(said.split())) <= most:
@@ -9304,6 +9317,7 @@ def told_report(said: str, form: ReportForm, most: int) -> str:
 
 
 def fill_form(form: str, between: str = "\n", **told: object) -> str:
+    """Fills a form; a part is left out where one of its names has nothing to tell."""
     parts = []
     for part in form.split(between):
         if all(told[name] for name in re.findall(r"{(\w+)}", part)):
@@ -9407,18 +9421,22 @@ At most {acts!s} actions and {boxes!s} bboxes a turn.
 
 
 def title_text(window: Window | None) -> str:
+    """Returns the title of a window as a model is told it."""
     return quoted_name(window.title, 120) if window else "none"
 
 
 def count_of(number: int, what: str) -> str:
+    """Returns `1 act` or `2 acts`."""
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def numbered_lines(lines: Sequence[str]) -> str:
+    """Returns these lines with their numbers."""
     return "\n".join(f"{number}. {line}" for number, line in enumerate(lines, 1))
 
 
 def question_again(question: str, refused: int) -> str:
+    """Returns a question that may have been answered with NO before, so often."""
     if not refused:
         return question
     looks = count_of(refused, "earlier look")
@@ -9440,17 +9458,17 @@ To call one, write exactly this as the end of your reply:
 
 
 def tools_in_text(tools: Sequence[JsonDict]) -> str:
+    """Returns tools as a text, for a server that takes none."""
     lines = [json.dumps(tool["function"], ensure_ascii=False) for tool in tools]
     return TOOLS_IN_TEXT.format(tools="\n".join(lines))
 
 
 def call_in_text(name: str, arguments: str) -> str:
-    """`arguments` are JSON."""
+    """Returns a call as a model writes it in a text; `arguments` are JSON."""
     return f'<tool_call>\n{{"name": {json.dumps(name)}, "arguments": {arguments}}}\n</tool_call>'
 
 
 NO_PICTURE = "There is no picture: these lines are all that can be known of the screen."
-ON_GRID: Sides = (GRID, GRID)
 LINES_MOST = 40  # of controls that a model is told
 LINES_CHARS = 1500
 # The most useful first; all that stands in no line here comes last.
@@ -9463,8 +9481,8 @@ USEFUL_ROLES = (
 _RANKS = {role: rank for rank, line in enumerate(USEFUL_ROLES) for role in line.split(", ")}
 
 
-def controls_text(known: Iterable[Control], area: Rect, most: Sides = ON_GRID) -> str:
-    """Lines `name · role · x,y`, the most useful controls first."""
+def controls_text(known: Iterable[Control], area: Rect, most: Size = ON_GRID) -> str:
+    """Returns lines `name · role · x,y`, the most useful controls first."""
     # `most` are the largest x and y that the model can mean.
     most_x, most_y = most
     by_use = sorted(
@@ -11283,7 +11301,7 @@ class ControlCheck:
     def one(self, where: Point | None) -> Control | None:
         return next(iter(self.desktop.control_source.ask(where)), None)
 
-    def listed(self, look: Look, most: Sides = ON_GRID) -> str:
+    def listed(self, look: Look, most: Size = ON_GRID) -> str:
         if self.config.vision and self.config.controls != "list":
             return ""
         listed = controls_text(self.known(look), look.frame.area, most)
@@ -16129,7 +16147,7 @@ class Asked(Asker):
         self,
         task: str,
         picture: bytes,
-        tools: Sequence[Schema] = (),
+        tools: Sequence[JsonDict] = (),
         before: Sequence[Message] = (),
     ) -> Reply:
         """Asks it a task, in a grammar of its own as a run asks it.
