@@ -1652,9 +1652,6 @@ class Line(Event):
     text: str
     level: int = 1  # 0 is always shown, 1 unless -q is given, 2 with -v
 
-    def __str__(self) -> str:
-        return self.text
-
 
 @dataclass
 class Exchange(Event):
@@ -1687,7 +1684,9 @@ class TurnLine(Event):
     effect: str
     seconds: float
 
-    def __str__(self) -> str:
+    @property
+    def text(self) -> str:
+        """Returns its line of the log."""
         return f"{self.turn} {self.role}: {self.done}: {self.effect} ({self.seconds:.1f} s)"
 
 
@@ -10056,11 +10055,6 @@ def _new_run_folder(root: Path) -> Path:
         ) from None
 
 
-def _readable(text: str) -> str:
-    # Its further lines indented.
-    return printable(text).strip().replace("\n", "\n    ")
-
-
 AnyEvent = TypeVar("AnyEvent", bound=Event)
 
 
@@ -10119,12 +10113,14 @@ class ExecutionLogger:
         now = datetime.now()
         if isinstance(event, Section):
             self._write(self._log, f"\n=== {event.title} ===\n")
-        elif isinstance(event, Exchange) and self._exchanges:
-            text = _readable(redact(event.text))
-            self._write(self._exchanges, f"{now:%H:%M:%S} {text}\n\n")
-        elif isinstance(event, (Line, TurnLine)):
-            text = _readable(redact(str(event)))
+        if not isinstance(event, (Line, Exchange, TurnLine)):
+            return
+        # Further lines of a text are indented.
+        text = printable(redact(event.text)).strip().replace("\n", "\n    ")
+        if not isinstance(event, Exchange):
             self._write(self._log, f"{now.time().isoformat('milliseconds')} {text}\n")
+        elif self._exchanges:
+            self._write(self._exchanges, f"{now:%H:%M:%S} {text}\n\n")
 
     def save_screenshot(self, name: str, png: bytes) -> str:
         """Keeps a picture under a path in the run's folder, or a bare name; returns the path."""
@@ -12500,7 +12496,7 @@ YES_NEEDED = 4
 NO_MOST = 3
 
 
-def judge(run: Run, evidence: str, name: str = "check") -> Sequence[Ruling]:
+def judge(run: Run, evidence: str, is_last: bool = False) -> Sequence[Ruling]:
     """Rules on each check by a fresh look and by facts, which stand above every word."""
     # Nothing where nobody is to be asked, nor of a dry run, where nothing was done. What a fact
     # decides no word decides. A NO refuses; a claim that no fact proves is believed once there were
@@ -12516,8 +12512,9 @@ def judge(run: Run, evidence: str, name: str = "check") -> Sequence[Ruling]:
         run.progress.lead = 0
     # A NO refuses, but for the last claim of a run, which nobody can repeat.
     least = run.progress.lead
-    if evidence == NO_CLAIM and needed > 1:
+    if is_last and needed > 1:
         least -= NO_MOST
+    name = "end" if is_last else "check"
     look = None
     no = 0
     while no < NO_MOST:
@@ -12635,7 +12632,7 @@ def last_look(run: Run, outcome: Outcome) -> Outcome:
     if not run.config.last_look or not run.progress.touched:
         return outcome
     try:
-        verdict = judge(run, NO_CLAIM, "end")
+        verdict = judge(run, NO_CLAIM, is_last=True)
     except (ModelError, Win32Error) as error:  # the run has its end without them
         run.logger.say(f"warning: {error}")
         return outcome
@@ -15121,8 +15118,7 @@ function showNews(news) {
 
 function noteOf() {
   if (run.outcome) return state.report ? `The report of this run: ${state.report}` : "";
-  const held = state.paused && state.paused !== "in the panel";
-  return state.question || state.error || (held ? `Paused: ${state.paused}.` : "");
+  return state.question || state.error || (state.paused ? `Paused: ${state.paused}.` : "");
 }
 
 async function follow() {
@@ -15213,6 +15209,20 @@ _STYLED_PAGE = PAGE_BODY.replace("<style>", "<style>" + PAGE_STYLE)
 PAGE = _STYLED_PAGE.replace("<script>", "<script>" + PAGE_SCRIPT)
 
 
+def page_policy(*more: str) -> str:
+    """Returns the rule for what the page may load besides its own style and script."""
+    rules = ["default-src 'none'", *more]
+    for part, text in (("style", PAGE_STYLE), ("script", PAGE_SCRIPT)):
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        rules.append(f"{part}-src 'sha256-{digest}'")
+    return "; ".join(rules)
+
+
+def page_titled(title: str, policy: str = "") -> str:
+    """Returns the page; it has a `policy` in itself where no header tells one."""
+    return PAGE.replace("TITLE", title, 1).replace("CSP", policy, 1)
+
+
 ####################################################################################################
 # Report - what a run's records say to whoever looks back
 ####################################################################################################
@@ -15279,7 +15289,6 @@ class Stats:
         }
         self.items: deque[JsonDict] = deque(maxlen=most)
         self.report = "no report could be written"  # or where it is, once the run has ended
-        self.left_out: list[str] = []  # what of the journal is passed over, a sentence each
         self._last = 0.0  # time of the last record but those of the state
         self._turn = -1
         self._refused = False
@@ -15385,7 +15394,6 @@ def stats_of(folder: Path) -> Stats:
     journal = read_journal(folder)
     run_of(journal, folder)
     stats = Stats(folder.resolve().name)
-    stats.left_out = journal.left_out
     for record in journal.records:
         stats.take(record)
     return stats
@@ -15395,22 +15403,6 @@ def data_block(data: object, name: str = "") -> str:
     text = json.dumps(data).replace("<", "\\u003c")  # so nothing in it is markup
     named = f' id="{name}"' if name else ""
     return f'<script type="application/json"{named}>{text}</script>\n'
-
-
-def page_policy(*more: str) -> str:
-    """Returns the rule for what the page may load besides its own style and script."""
-    rules = ["default-src 'none'", *more]
-    for part, text in (("style", PAGE_STYLE), ("script", PAGE_SCRIPT)):
-        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-        rules.append(f"{part}-src 'sha256-{digest}'")
-    return "; ".join(rules)
-
-
-def report_page() -> str:
-    """Returns the page without a run, open at its end, where the blocks of one follow."""
-    # Its pictures come from beside it or from inside it.
-    page = PAGE.replace("CSP", page_policy("img-src file: data: 'self'"), 1)
-    return page.replace("TITLE", "A run of agent.py", 1).removesuffix("  </body>\n</html>\n")
 
 
 REPORT_CHARACTERS = 20_000_000  # of its records; more, and a browser takes long to open it
@@ -15428,7 +15420,10 @@ def report_text(folder: Path, pictures: bool = False) -> str:
     """Makes a report anew from the journal; raises AgentError."""
     stats = stats_of(folder)
     items = [*within_report(stats.items)][::-1]
-    blocks = [report_page(), *map(data_block, [stats.run_item(), *items])]
+    # Its pictures come from beside it or from inside it; it stays open at its end, for the blocks.
+    page = page_titled("A run of agent.py", page_policy("img-src file: data: 'self'"))
+    blocks = [page.removesuffix("  </body>\n</html>\n")]
+    blocks += map(data_block, [stats.run_item(), *items])
     shots = dict.fromkeys(item.get("screenshot", "") for item in stats.items if pictures)
     for name in filter(picture_name, shots):
         with suppress(AgentError, OSError):  # the page says which one is missing
@@ -15517,8 +15512,8 @@ class PanelRequest(BaseHTTPRequestHandler):
         if self.headers.get_all("Host") != [panel.host]:
             self.send_error(403, "Wrong Host.")
         elif route == "GET /":
-            page = PAGE.replace("TITLE", PANEL_TITLE, 1).replace('content="CSP"', "", 1)
-            self._send(200, page.encode(), "text/html; charset=utf-8")
+            page = page_titled(PANEL_TITLE).encode()
+            self._send(200, page, "text/html; charset=utf-8")
         elif not compare_digest(key, panel.key):
             self.send_error(401, "Open the address the program printed.")
         elif not re.fullmatch("[0-9]{1,8}", length):
@@ -17274,26 +17269,27 @@ class Terminal:
         """Returns what the person types while it `waits`, or says in other ways; "" for nothing."""
         # One thread reads between questions, too: what was typed before one was printed is no
         # answer.
-        typed = deque[str]()
+        lines = deque[str]()
         reader = None
         if _person_is_there():
-            typed, reader = typed_into(sys.stdin)
+            lines, reader = typed_into(sys.stdin)
             self.clock.sleep(TYPED_BEFORE_S)
         self.say(question, 0)
-        printed = threading.Event()  # until then an answer may come in other ways
+        typed = deque[str]()  # until it is printed an answer may come in other ways
 
-        def forget() -> None:
-            typed.clear()
-            printed.set()
+        def begin() -> None:
+            nonlocal typed
+            lines.clear()
+            typed = lines
 
-        self.lines.put(forget)
-        while not (printed.is_set() and typed) and waits():
+        self.lines.put(begin)
+        while not typed and waits():
             self.clock.sleep(ANSWER_EVERY_S)
             for said in filter(None, (other() for other in others)):
                 return said
-            if printed.is_set() and reader and not (typed or others or reader.is_alive()):
+            if typed is lines and reader and not (lines or others or reader.is_alive()):
                 break  # nobody types any more
-        return typed.popleft().strip() if printed.is_set() and typed else ""
+        return typed.popleft().strip() if typed else ""
 
     def take(self, event: Event) -> None:
         if isinstance(event, Line):
@@ -17391,13 +17387,12 @@ def read_task(options: Namespace, config: Config, terminal: Terminal) -> str:
 
 
 def choose_model(terminal: Terminal, able: Sequence[ModelInfo]) -> ModelInfo | None:
+    """Lets the person choose one of some models; returns None where nobody does."""
     if not _person_is_there():
         return None
     numbered = {str(number): info for number, info in enumerate(able, 1)}
-    question = "Which model?\n"
-    for number, info in numbered.items():
-        question += f"{number:>3}  {server_words(info.name)}\n"
-    question += f"A number from 1 to {len(able)}:"
+    rows = [f"{number:>3}  {server_words(info.name)}" for number, info in numbered.items()]
+    question = "\n".join(["Which model?", *rows, f"A number from 1 to {len(able)}:"])
     word = "?"
     while word and word not in numbered:
         word = terminal.ask(question)
@@ -17440,30 +17435,27 @@ def read_secrets(names: Sequence[str], key: str = "") -> Secrets:
 
     def is_in_words(value: str) -> bool:
         letters = squeezed(value)
-        found = len(letters) >= SECRET_CHARS_SAFE and letters in folded
-        return found or value in words
+        return value in words or (len(letters) >= SECRET_CHARS_SAFE and letters in folded)
 
     values = {}
     for name in names:
-        if not re.fullmatch(r"\w+", name):
-            raise ConfigError(
-                f"--secret {name}: a name has letters, digits and _ only, such as MY_PASSWORD."
-            )
         value = os.environ.pop(name, "")  # programs that are started inherit the rest
-        if not value and _person_is_there():
+        fault = ""
+        if not re.fullmatch(r"\w+", name):
+            fault = "a name has letters, digits and _ only, such as MY_PASSWORD."
+        elif not value and _person_is_there():
             with suppress(EOFError):  # Ctrl+D, which gives none
                 value = getpass.getpass(f"{name}: ")
         # A shorter value would be found, and hidden, in texts that have nothing to do with it.
         if len(value) < SECRET_CHARS_LEAST or not value.isprintable():
-            raise ConfigError(
-                f"--secret {name}: set an environment variable of that name "
-                "to 4 characters or more."
+            fault = fault or "set an environment variable of that name to 4 characters or more."
+        elif is_in_words(value):
+            fault = (
+                "its value is in a word that the program's files must show, such as click or"
+                " error; choose another value."
             )
-        if is_in_words(value):
-            raise ConfigError(
-                f"--secret {name}: its value is in a word that the program's files must show,"
-                " such as click or error; choose another value."
-            )
+        if fault:
+            raise ConfigError(f"--secret {name}: {fault}")
         values[name] = value
         if len(value) < SECRET_CHARS_SAFE:
             say(
@@ -17979,8 +17971,9 @@ def look_back(options: Namespace) -> Iterator[str]:
                 for at, (_, name, task) in enumerate(rows, 1):
                     yield f"{profile:<10}{at:>2}  {name}: {cut(task, 300)}"
         elif options.stats is not None:
-            stats = stats_of(find_run(root, options.stats))
-            yield from stats.left_out
+            folder = find_run(root, options.stats)
+            yield from read_journal(folder).left_out
+            stats = stats_of(folder)
             run = stats.run
             yield f"{run['name']}: {run['outcome'] or 'unfinished'}, {run['task']}"
             for name, value in stats.figures():

@@ -58,7 +58,7 @@ class Books(EngineCase):
             sent = seams.record("request", turn=turn, call=turn, role="planner", parts=parts)
             trial.write(sent, seams.record("plan", turn=turn, done=f"plan {turn}"))
         page = agent.report_text(trial.folder)
-        self.assertLess(len(page) - len(agent.report_page()), 200_000)
+        self.assertLess(len(page) - len(agent.PAGE), 200_000)
         told = records_in(page)
         whole = [bool(item["parts"]) for item in told if item["kind"] == "request"]
         self.assertEqual((len(whole), whole), (200, sorted(whole)))
