@@ -3949,6 +3949,8 @@ def strip_end_tokens(text: str) -> str:
         text = said[: token.start()]
 
 
+TOO_DEEP = "The call is too deep or big."
+
 # What may follow a JSON value without making it doubtful.
 _REST = re.compile(rf"\A(?:[\s}}]|{_TEMPLATE_TOKEN})*")
 
@@ -3995,18 +3997,30 @@ _JSON = json.JSONDecoder(
 )
 
 
+# What may follow a call that lacks its end.
+CALL_TAIL = r"\s*(?:</(?:tool|function)_call>\s*)?\Z"
+
+
 def read_json(text: str) -> tuple[Any, str]:
     """Reads the JSON value that a text begins with, known slips mended; returns the rest, too.
 
-    Raises ReplyError, ValueError and RecursionError.
+    Raises ReplyError.
     """
     if text.startswith("{{"):
         text = text[1:]  # doubled outer braces; _REST takes the spare closing one
     try:
-        value, end = _JSON.raw_decode(text)
-    except ValueError:
-        text = _TOKEN.sub(_as_json, text)
-        value, end = _JSON.raw_decode(text)
+        try:
+            value, end = _JSON.raw_decode(text)
+        except json.JSONDecodeError:
+            text = _TOKEN.sub(_as_json, text)
+            value, end = _JSON.raw_decode(text)
+    except json.JSONDecodeError as error:
+        if error.msg.startswith("Unterminated") or re.match(CALL_TAIL, text[error.pos :]):
+            told = "The call is incomplete: its JSON does not end."
+            raise ReplyError(told, "incomplete") from None
+        raise ReplyError(f"The call is not valid JSON: {error.msg}.", "invalid_json") from None
+    except RecursionError:
+        raise ReplyError(TOO_DEEP, "invalid_json") from None
     return value, _REST.sub("", text[end:])
 
 
@@ -4028,7 +4042,7 @@ def spelled_list(text: str) -> list[Any]:
     spelled = text.strip()
     if "," in spelled and not spelled.startswith(("[", "(", "{")):
         spelled = f"[{spelled}]"
-    with suppress(ReplyError, ValueError, RecursionError):
+    with suppress(ReplyError):
         value, rest = read_json(spelled)
         if value and isinstance(value, list) and not rest:
             found: list[Any] = value
@@ -7968,12 +7982,11 @@ _OPENER = re.compile(
 # What must follow JSON behind a tag.
 _NEXT = re.compile(r"</|<tool_call>|<function|<think>|\[(?:END_)?TOOL_REQUEST\]|```|\{|\Z")
 
-# What may follow a call that lacks its end, and the arguments of one that lacks but its last brace.
-_TAIL = r"\s*(?:</(?:tool|function)_call>\s*)?\Z"
+# The arguments of a call that lacks but its last brace.
 _LEVEL = r'[^{}"]*(?:"[^"\\]*(?:\\.[^"\\]*)*"[^{}"]*)*'  # whose braces are in texts
 _CLOSABLE = re.compile(
     r"""["'](?:arguments|parameters|args)["']\s*:\s*"""
-    rf"\{{{_LEVEL}(?:\{{{_LEVEL}\}}{_LEVEL})*\}}{{1,2}}(?={_TAIL})",
+    rf"\{{{_LEVEL}(?:\{{{_LEVEL}\}}{_LEVEL})*\}}{{1,2}}(?={CALL_TAIL})",
     re.DOTALL,
 )
 
@@ -7989,43 +8002,35 @@ _XML = re.compile(
     rf"((?:\s*{_PARAMETER})*)\s*</function>(?![^<]*(?:<(?!/?parameter|function)[^<]*)*</parameter)"
 )
 
-# Forms that models write where their server reads none, each as a whole call (its name, and what is
-# in it), one of its arguments, and the form that is read below: of Gemma, GLM, Mistral and Kimi.
+# Forms that models write where their server reads none. First those of Mistral and Kimi, and a
+# tool's name as the whole reply: each a name and an object.
 _NO_TAG = r"[^<]*(?:<(?!/?arg_|\|?/?tool_call)[^<]*)*"
-_FUNCTION = "<function=NAME>INSIDE</function>"
-_NONE = "(?!)()()()()"
-_JSON_CALL = '<tool_call>{"name": "NAME", "arguments": INSIDE}</tool_call>'
-_FORMS = (
-    (
-        rf"<\|tool_call>\s*call:([\w.-]+)\s*\{{({_NO_TAG})\}}\s*<tool_call\|>",
-        r"""(?<!\w)(\w+)\s*:\s*(?:<\|"\|>([^<]*(?:<(?!\|"\|>)[^<]*)*)<\|"\|>|"([^"\\]*)\""""
-        r"""|(\[[^]["<]*\]|[\w.-]+))\s*(?:,\s*|\Z)""",
-        _FUNCTION,
-    ),
-    (
-        rf"<tool_call>\s*([\w.-]+)\s*((?:</?arg_(?:key|value)>{_NO_TAG})*)</tool_call>",
-        rf"<arg_key>\s*([\w.-]+)\s*</arg_key>\s*<arg_value>({_NO_TAG})()()</arg_value>\s*",
-        _FUNCTION,
-    ),
-    (r"\[TOOL_CALLS\]\s*([\w.-]+)\s*\[ARGS\]\s*(\{[^\[]*\})\s*\Z", _NONE, _JSON_CALL),
-    # A tool's name and an object as the whole reply.
-    (r"(?:\A|(?<=</think>))\s*([a-z]\w{1,60})\s*(\{(?s:.*)\})\s*\Z", _NONE, _JSON_CALL),
-    (
-        rf"<\|tool_call_begin\|>([\w.-]+)(?::\d*)*\s*<\|tool_call_argument_begin\|>({_NO_TAG})"
-        r"<\|tool_call_end\|>",
-        _NONE,
-        _JSON_CALL,
-    ),
+_OBJECT_FORMS = (
+    r"\[TOOL_CALLS\]\s*([\w.-]+)\s*\[ARGS\]\s*(\{[^\[]*\})\s*\Z",
+    r"(?:\A|(?<=</think>))\s*([a-z]\w{1,60})\s*(\{(?s:.*)\})\s*\Z",
+    rf"<\|tool_call_begin\|>([\w.-]+)(?::\d*)*\s*<\|tool_call_argument_begin\|>({_NO_TAG})"
+    r"<\|tool_call_end\|>",
 )
+# Then those of Gemma and GLM: a name and its arguments, and one of these.
+_FIELD_FORMS = {
+    rf"<\|tool_call>\s*call:([\w.-]+)\s*\{{({_NO_TAG})\}}\s*<tool_call\|>": (
+        r"""(?<!\w)(\w+)\s*:\s*(?:<\|"\|>([^<]*(?:<(?!\|"\|>)[^<]*)*)<\|"\|>|"([^"\\]*)\""""
+        r"""|(\[[^]["<]*\]|[\w.-]+))\s*(?:,\s*|\Z)"""
+    ),
+    rf"<tool_call>\s*([\w.-]+)\s*((?:</?arg_(?:key|value)>{_NO_TAG})*)</tool_call>": (
+        rf"<arg_key>\s*([\w.-]+)\s*</arg_key>\s*<arg_value>({_NO_TAG})()()</arg_value>\s*"
+    ),
+}
 
 
 def _in_known_form(text: str) -> str:
-    """Writes the calls in a text that have one of the FORMS in the form that is read."""
-    for call, argument, form in _FORMS:
-        for found in re.finditer(call, text):
-            inside = re.sub(argument, r"<parameter=\1>\2\3\4</parameter>", found[2])
-            known = form.replace("NAME", found[1]).replace("INSIDE", inside)
-            text = text.replace(found[0], known)
+    """Writes the calls in a text that have one of these forms as others write them."""
+    for form, field_form in _FIELD_FORMS.items():
+        for found in re.finditer(form, text):
+            inside = re.sub(field_form, r"<parameter=\1>\2\3\4</parameter>", found[2])
+            text = text.replace(found[0], f"<function={found[1]}>{inside}</function>")
+    for form in _OBJECT_FORMS:
+        text = re.sub(form, r'<tool_call>{"name": "\1", "arguments": \2}</tool_call>', text)
     return text
 
 
@@ -8034,11 +8039,11 @@ _CLOSING_TAGS = ("</tool_call>", "</function>", "[END_TOOL_REQUEST]")
 
 
 def _json_calls(text: str) -> _Found:
-    """Reads the calls that a text begins with, as JSON; raises ReplyError and ValueError."""
+    """Reads the calls that a text begins with, as JSON; raises ReplyError."""
     # Of several without a tag between them the first has to be whole: it is carried out.
     value, text = read_json(text)
     calls = value if isinstance(value, list) else [value]
-    with suppress(ValueError, ReplyError):
+    with suppress(ReplyError):
         while text.startswith("{"):
             further, text = read_json(text)
             calls.append(further)
@@ -8061,7 +8066,7 @@ def _xml_call(text: str, name: str) -> _Found:
 
 
 def _tagged_calls(text: str, name: str) -> _Found:
-    """Reads the calls behind a tag, which may have named the tool; raises as _json_calls."""
+    """Reads the calls behind a tag, which may have named the tool; raises ReplyError."""
     if name and not text.startswith("{"):
         return _xml_call(text, name)
     calls, text = _json_calls(text)
@@ -8073,7 +8078,7 @@ def _tagged_calls(text: str, name: str) -> _Found:
 
 
 def _spoken_calls(text: str) -> list[object]:
-    """Reads the calls in a text, in order; raises ReplyError and ValueError for a broken one.
+    """Reads the calls in a text, in order; raises ReplyError for a broken one.
 
     What stands before a </think> was only thought.
     """
@@ -8093,7 +8098,7 @@ def _spoken_calls(text: str) -> list[object]:
             continue
         try:
             found, text = _tagged_calls(text, opener["name"])
-        except (ReplyError, ValueError):
+        except ReplyError:
             # Behind a good first call a broken one is left out, unless both were only thought.
             if not calls or _THOUGHT_END.search(text):
                 raise
@@ -8189,9 +8194,7 @@ def _called(call: object, words: Vocabulary | None = None) -> ToolCall:
             'The call must hold all its arguments in one object, "arguments".', "invalid_args"
         )
     tool = str(names[0]).strip().removeprefix("functions.")
-    takes = []
-    if words:
-        takes = [*words.shown(words.tool(tool))]
+    takes = words and words.shown(words.tool(tool))
     value = given[0] if given else None
     if value is None or (value == "" and not takes):  # for others it may have been cut
         value = {}
@@ -8200,9 +8203,9 @@ def _called(call: object, words: Vocabulary | None = None) -> ToolCall:
             value, rest = read_json(value.strip())
             value = None if rest else value
     inside = json_object(value)
-    nested = [inside[key] for key in _ARGUMENT_KEYS if key in inside]
-    if nested and len(inside) == 2 and inside.get("name") == tool:
-        value = nested[0]
+    for key in _ARGUMENT_KEYS:
+        if inside.keys() == {"name", key} and inside["name"] == tool:
+            value = inside[key]
     if not isinstance(value, dict):
         raise ReplyError(
             f"The arguments of {tool} must be one JSON object and nothing else.", "invalid_json"
@@ -8220,7 +8223,7 @@ def read_call(reply: Reply, words: Vocabulary) -> Act:
         call, *further = _found_calls(reply)
         called = replace(_called(call, words), ignored=len(further))
         return words.parse(called, by_model=True)
-    except (ToolError, RecursionError, ValueError) as error:
+    except (ToolError, RecursionError) as error:
         why = explained(error, reply)
         if why.kind == "no_call":
             why.advice = meant_call(strip_think(reply.text), words)
@@ -8265,16 +8268,10 @@ _UNREAD = ("no_call", "invalid_json", "incomplete", "cut")  # kinds of defects o
 def explained(caught: Exception, reply: Reply) -> ReplyError:
     """Returns the error to tell a model: endless repeats and a cut explain many another."""
     kind = "invalid_json"
-    told = "The call is too deep or big."
+    told = TOO_DEEP
     if isinstance(caught, ToolError):
         kind = caught.kind
         told = str(caught)
-    elif isinstance(caught, json.JSONDecodeError):
-        told = f"The call is not valid JSON: {caught.msg}."
-        left = caught.doc[caught.pos :]
-        if caught.msg.startswith("Unterminated") or re.match(_TAIL, left):
-            kind = "incomplete"
-            told = "The call is incomplete: its JSON does not end."
     if kind in _UNREAD:
         with suppress(RecursionError, ValueError):
             said = json.dumps(reply.message, ensure_ascii=False, default=str)
@@ -8288,7 +8285,7 @@ def explained(caught: Exception, reply: Reply) -> ReplyError:
 def harmless_calls(reply: Reply) -> list[ToolCall]:
     """Returns a reply's first calls that a history can repeat, up to a broken one."""
     calls: list[ToolCall] = []
-    with suppress(ReplyError, RecursionError, ValueError):
+    with suppress(ReplyError, RecursionError):
         for call in _found_calls(reply)[:4]:
             called = _called(call)
             if not _HARMLESS_NAME.fullmatch(called.name):
@@ -8325,8 +8322,8 @@ def read_box(item: object) -> dict[str, int]:
 def story_in(said: str) -> JsonObject:
     """Returns a reply's first JSON object, if it is a story; else nothing."""
     story: JsonObject = {}
-    with suppress(ReplyError, RecursionError, ValueError):
-        value, _ = read_json(said[said.index("{") :])
+    with suppress(ReplyError):
+        value, _ = read_json("{" + said.partition("{")[2])
         story = json_object(value)
     return story if story.keys() & {"observation", "bboxes", "actions"} else {}
 
@@ -8637,7 +8634,7 @@ class Grammar(NamedTuple):
             call = self._certain_call(reply, self.sides(picture))
             act = CANONICAL.parse(replace(call, arguments=completed(call)))
             return replace(act, call=replace(call, thought=cut(call.thought, THOUGHT_CHARS)))
-        except (ToolError, RecursionError, ValueError) as error:
+        except (ToolError, RecursionError) as error:
             raise explained(error, reply) from None
 
     def _certain_call(self, reply: Reply, sides: Size) -> ToolCall:
