@@ -79,12 +79,13 @@ from fnmatch import fnmatchcase
 from functools import cache, cached_property, lru_cache, partial, reduce
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from http.server import BaseHTTPRequestHandler
+from importlib.machinery import PathFinder
 from itertools import chain, combinations, filterfalse, islice, product, starmap, zip_longest
 from pathlib import Path
 from queue import Empty, Queue, SimpleQueue
 from secrets import compare_digest, token_urlsafe
 from socketserver import ThreadingTCPServer
-from types import MappingProxyType, NoneType
+from types import MappingProxyType, ModuleType, NoneType
 from typing import (
     IO,
     TYPE_CHECKING,
@@ -3445,7 +3446,7 @@ FREE_S = 0.15  # so long a worker that still owes an answer is waited for
 STARTING_S = 5.0  # and so long, once, one that is only starting
 # One that has not answered so long after it was asked hangs, and is replaced.
 HANG_S = 2.0
-START_S = 120.0  # so long it may take to start: Python compiles this file, on a busy machine
+START_S = 120.0  # so long it may take to start, on a busy machine
 WORKERS_MOST = 6  # of a run; after the last one everything goes on without
 
 Source = UIAutomation | WindowHandles
@@ -3573,6 +3574,17 @@ def serve_controls(pipe: Connection) -> None:
             known = known_controls(automation, *pipe.recv())
 
 
+def load_as_module(program: ModuleType) -> None:
+    """Has what a program starts load its file as a module, if it can be found as one."""
+    # Python keeps modules compiled; to compile a program of this size is most of a process's start.
+    file = getattr(program, "__file__", None)
+    if program.__spec__ or not file:
+        return
+    found = PathFinder.find_spec(Path(file).stem)
+    if found and found.origin and os.path.samefile(found.origin, file):
+        program.__spec__ = found
+
+
 class ControlsWorker:
     """A ControlSource that asks a process of its own, which is started by the first query."""
 
@@ -3669,6 +3681,7 @@ class ControlsWorker:
             context = multiprocessing.get_context("spawn")
             ours, theirs = context.Pipe()
             with theirs:
+                load_as_module(sys.modules["__main__"])
                 process = context.Process(target=serve_controls, args=(theirs,), daemon=True)
                 process.start()
             self._worker = (process, ours)
@@ -4436,10 +4449,9 @@ SELECTING = (
     r"(select all|alles (markieren|auswahlen)|tout selectionner"
     r"|seleccionar todo|zaznacz wszystko|выделить все|全选)\b.*"
 )
-# The same, and what selects nobody knows how much of what cannot be read.
-SELECTED = (
-    SELECTING
-    + r"|drag\(.*|shift\+\w*click\(.*|(ctrl\+)?shift\+(pageup|pagedown)|ctrl\+shift\+(up|down)"
+# What selects nobody knows how much, which matters where a document cannot be read.
+SELECTING_PART = (
+    r"drag\(.*|shift\+\w*click\(.*|(ctrl\+)?shift\+(pageup|pagedown)|ctrl\+shift\+(up|down)"
     r"|f8|(ctrl|shift)\+space"
 )
 REPLACING = (
@@ -4534,7 +4546,7 @@ class Typed:
             last = "emptied"
         line = before.line
         if text:
-            line = before.with_text(text).split("\n")[-1]
+            _, _, line = before.with_text(text).rpartition("\n")
         elif re.fullmatch(EMPTYING, last):
             line = ""
         elif keys or replaces:
@@ -4549,7 +4561,9 @@ class Typed:
         if last == "ctrl+s":  # it is as it was saved
             held.pop(name, None)
             held.pop(document_in(front, None), None)
-        elif value is not None or (replaces and re.fullmatch(SELECTED, before.last)):
+        elif value is not None or (
+            replaces and re.fullmatch(f"{SELECTING}|{SELECTING_PART}", before.last)
+        ):
             held.setdefault(name, value)
         if "loses" in attempt.notes:
             held[document_in(front, None)] = None
@@ -5029,6 +5043,8 @@ DATA .*(\d{6}|(\d\W?){9}|[:/\\@|<>{}=&%#]).*|\S*[^\s.]\.[^\s.]\S*|.{81,}
 # What a list holds that is named like a command: no columns, no file, no time.
 AN_ENTRY (list item|tree item|table row|data item|cell):
      (?!.*, |.*\d:\d|<ENDING_SHOWS>$)(\S+ ){,6}\S+
+ONWARD (next|weiter|go|done|finish|fertig|suivant|terminer|siguiente|avanti|dalej
+    |дaлee)\b.*|<AGREEING>
 LEAVING (<CANCELS>|close|back|help|schliessen|zuruck|hilfe|fermer|retour|aide|cerrar|ayuda
     |zamknij)\W*
 ANOTHER_DISK (.*\n)?\W*(?!c:)[a-z]:.*
@@ -5041,7 +5057,7 @@ CALENDARS .*(calendar|kalend|agenda|planner|schedul|termin|trello|jira|kanban|\b
 DRAGGED_THERE edit|document|text|combo box|slider|scroll ?bar|thumb|pane|image|title bar|window
     |header.*|tabs?|separator
 # Keys that Office has for itself; the others may be those of a macro.
-OFFICE_KEYS ctrl\+([^ejmq+]|shift\+[aflopstu])
+OFFICE_KEYS ctrl\+([a-dfgh-ilknopr-z]|shift\+[aflo-pstu])
 # A line that leads to a cell, or to many, as sheets take it.
 RANGE (?i:(.*!)?\$?[a-z]{1,3}(\$?\d{1,7}(:\$?[a-z]{1,3}\$?\d{1,7})?|:\$?[a-z]{1,3}))
 CELLS data item|cell|table row
@@ -5247,8 +5263,7 @@ send | unsent=yes | enters=enter | runner=(?!web).* | control=(?!<SEARCHING>).+
 send | unsent=yes | enters=enter | runner=(?!web).* | line=\??(<DATA>)
 send | unsent=yes | does=<A_CLICK>|space | in=(split )?button|menu item|(hyper)?link|image|control
      | label=(?!(.*\n)?<LEAVING>$).*
-send | unsent=yes | does=<A_CLICK> | in=|field|document|pane|group|text|window
-     | label=(?!(.*\n)?(<FIELD_WORDS>|<LEAVING>)$).+
+send | unsent=yes | does=<A_CLICK> | in=|field | label=(.*\n)?(<ONWARD>)
 send | does=ctrl\+enter | program=(?!<EDITORS>|<TERMINALS>).*
 send | does=alt\+s|ctrl\+(shift\+)?enter | program=<MAILS>
 send | text=.+ | in=<ROWS> | program=<BROWSERS>|<MAILS>
@@ -12614,7 +12629,8 @@ def check_completion(run: Run, act: Act, evidence: str, counts: bool = True) -> 
     counts = counts and not (run.grammar and "planner" in run.profile.roles)
     if not counts or progress.not_yet < config.not_proven_most:
         return Deed(act, result)
-    text = f"Claimed to be done {count_of(progress.not_yet, 'time')}, but {result}"
+    times = count_of(progress.not_yet, "time")
+    text = f"Claimed to be done {times}, which no fresh look confirmed: {cut(missing, 400)}"
     return Deed(act, result, end=Outcome("not_proven", text, verdict))
 
 

@@ -8,11 +8,13 @@ import json
 import multiprocessing
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import unittest
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 from unittest import mock
 
@@ -525,6 +527,17 @@ class TheProcess(unittest.TestCase):
         self.assertEqual([control.name for control in known.controls], ["&Save"])
         process.join()
         self.assertEqual(multiprocessing.active_children(), [])
+
+    def test_a_program_is_loaded_as_a_module_if_it_is_found_as_one(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            hidden = Path(folder, "agent.py")
+            hidden.touch()
+            for file, name in ((agent.__file__, "agent"), (str(hidden), ""), (None, "")):
+                with self.subTest(file):
+                    program = ModuleType("__main__")
+                    program.__file__ = file
+                    agent.load_as_module(program)
+                    self.assertEqual(getattr(program.__spec__, "name", ""), name)
 
     def python(self, words: str) -> Any:
         """A Python of its own that runs this."""

@@ -113,6 +113,13 @@ class Checks(Judged):
                 ways = {question.rpartition("\n\n")[2] for question in questions[:4]}
                 self.assertEqual(len(ways), 4)
 
+    def test_the_end_of_a_run_of_refused_claims_is_one_sentence(self) -> None:
+        outcome = self.claims("1 YES: a\n2 NO: b", not_proven_most=2, last_look=False)
+        self.assertEqual(outcome.kind, "not_proven")
+        said = "Claimed to be done 2 times, which no fresh look confirmed: "
+        self.assertTrue(outcome.text.startswith(said), outcome.text)
+        self.assertNotIn("not yet", outcome.text)
+
     def test_an_act_ends_what_was_said_before_it(self) -> None:
         yes, no = "1 YES: a\n2 YES: b", "1 NO: a\n2 NO: b"
         acts = iter([DONE, CLICK, DONE])

@@ -34,7 +34,10 @@ def script_of(revision: str, out: Path) -> Path:
     source = (ROOT / "agent.py").read_bytes()
     if revision:
         command = ["git", "-C", str(ROOT), "show", f"{revision}:agent.py"]
-        source = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
+        shown = subprocess.run(command, capture_output=True)
+        if shown.returncode:
+            raise SystemExit(f"no such agent.py: {shown.stderr.decode().strip()}")
+        source = shown.stdout
     script = out / "agent.py"  # a copy, so that it may be edited meanwhile
     script.write_bytes(source)
     return script
@@ -42,7 +45,10 @@ def script_of(revision: str, out: Path) -> Path:
 
 def tell_rows(folder: Path) -> bool:
     """One run, request by request: role, rule, window in front, act, error drawn, what lay under the place."""
-    for row in json_lines(folder / "world.jsonl"):
+    rows = json_lines(folder / "world.jsonl")
+    if not rows:
+        raise SystemExit(f"{folder} is no run: it has no world.jsonl")
+    for row in rows:
         kept = ("do", "name", "text", "key", "at")
         act = {key: value for key, value in (row.get("act") or {}).items() if key in kept}
         shown = [row.get("rule"), row.get("front"), act, row.get("error"), row.get("under")]
