@@ -1166,8 +1166,6 @@ class Desktop(Protocol):
 
 Region = tuple[int, int, int, int]  # left, top, right, bottom on the grid
 Mode = Literal["PLANNING", "EXECUTION"]  # of a run with a planner
-PLANNING: Mode = "PLANNING"
-EXECUTION: Mode = "EXECUTION"
 
 
 def on_grid(box: Rect, area: Rect) -> Region:
@@ -1567,7 +1565,7 @@ class StageRecord(Record, kind="stage"):
 class StateRecord(Record, kind="state"):
     # Where the run stood when its turn ended.
 
-    mode: Mode = EXECUTION
+    mode: Mode = "EXECUTION"
     plan: str = ""
     execution_instructions: str = ""
     needs_review: bool = False
@@ -9757,7 +9755,7 @@ PROFILES = {
             },
             {"max_steps": 30, "memory_compression_threshold": 8},
             report=COMMANDER_REPORT,
-            modes={PLANNING: "EVALUATION"},
+            modes={"PLANNING": "EVALUATION"},
         ),
         Profile(
             "native",
@@ -10185,24 +10183,29 @@ def lmstudio_logs() -> dict[Path, int]:
     return sizes
 
 
-def export_lmstudio_log(before: Mapping[Path, int], logger: ExecutionLogger) -> None:
-    """Copies what LM Studio's logs grew by, raw and shortened."""
-    told = "LM Studio wrote no log of this run on this machine."
+@contextmanager
+def lmstudio_log_copied(logger: ExecutionLogger) -> Iterator[None]:
+    """Copies in the end what LM Studio's logs grew by meanwhile, raw and shortened."""
+    before = lmstudio_logs()
     try:
-        for path in lmstudio_logs():
-            grown = path.read_bytes()[before.get(path, 0) :]
-            if grown:
-                short = re.sub(
-                    rb"[\w+/]{200,}=*", lambda data: b"<%d characters>" % len(data[0]), grown
-                )
-                for kind, data in (("raw", grown), ("clean", short)):
-                    with in_run(logger.folder, f"lmstudio_{kind}.log").open("ab") as stream:
-                        stream.write(data)
-                told = f"LM Studio's log of this run copied from {path}."
-    except OSError as error:
-        told = f"LM Studio's log could not be copied: {error.strerror}."
-    with suppress(AgentError):
-        logger.say(told, 2)
+        yield
+    finally:
+        told = "LM Studio wrote no log of this run on this machine."
+        try:
+            for path in lmstudio_logs():
+                grown = path.read_bytes()[before.get(path, 0) :]
+                if grown:
+                    short = re.sub(
+                        rb"[\w+/]{200,}=*", lambda data: b"<%d characters>" % len(data[0]), grown
+                    )
+                    for kind, data in (("raw", grown), ("clean", short)):
+                        with in_run(logger.folder, f"lmstudio_{kind}.log").open("ab") as stream:
+                            stream.write(data)
+                    told = f"LM Studio's log of this run copied from {path}."
+        except OSError as error:
+            told = f"LM Studio's log could not be copied: {error.strerror}."
+        with suppress(AgentError):
+            logger.say(told, 2)
 
 
 ####################################################################################################
@@ -13337,7 +13340,7 @@ def begin_two_agents(run: Run) -> TakeTurn:
     if plans and not run.progress.turn:
         run.eyes.look()  # what the screen was before, for people: no act relies on it
     if plans and (run.progress.needs_review or not run.progress.execution_instructions):
-        run.progress.mode = PLANNING
+        run.progress.mode = "PLANNING"
     return partial(two_agent_turn, run, begin_native(run))
 
 
@@ -13355,14 +13358,14 @@ PLANNER_IN_A_ROW = 2  # requests to it: one to archive, one to plan; then the ex
 
 def two_agent_turn(run: Run, native: Native | None) -> Outcome | None:
     plans = "planner" in run.profile.roles
-    if plans and run.progress.mode != EXECUTION:  # older journals say PLANNING of one alone, too
+    if plans and run.progress.mode != "EXECUTION":  # older journals say PLANNING of one alone, too
         plan_turn(run)
         return None
     described = run.config.described
     may_plan = plans and described and run.progress.planner_streak < PLANNER_IN_A_ROW
     if may_plan and is_review_due(run):
         run.eyes.look()  # as described, a turn that only leaves the next one to it
-        run.progress.mode = PLANNING
+        run.progress.mode = "PLANNING"
         run.progress.needs_review = False
         return None
     run.progress.planner_streak = 0
@@ -13372,7 +13375,7 @@ def two_agent_turn(run: Run, native: Native | None) -> Outcome | None:
         archive_by_itself(run, run.config.memory_keep_actions)
     outcome = acting_turn(run, native)
     if plans and not described and is_review_due(run):
-        run.progress.mode = PLANNING
+        run.progress.mode = "PLANNING"
     return outcome
 
 
@@ -13565,7 +13568,7 @@ def plan_turn(run: Run) -> None:
     if not goes_on or run.progress.planner_streak >= PLANNER_IN_A_ROW:
         if not run.progress.execution_instructions:  # a silent planner must not stop the run
             run.progress.execution_instructions = f"Carry out the task: {run.progress.task}"
-        run.progress.mode = EXECUTION
+        run.progress.mode = "EXECUTION"
         run.progress.needs_review = False
         run.progress.since_review = 0
     progress = run.progress
@@ -15472,6 +15475,15 @@ def leave_report(folder: Path, stats: Stats, event: Event) -> None:
             stats.report = str(error)
 
 
+def follow_run(logger: ExecutionLogger, old: Path | None) -> Stats:
+    """Keeps the figures of a run, of a resumed one from its beginning, and writes its report."""
+    stats = Stats(logger.folder.name, STATS_RECORDS)
+    for record in read_journal(old).records if old else ():
+        stats.take(record)
+    logger.listeners += [stats.take, partial(leave_report, logger.folder, stats)]
+    return stats
+
+
 ####################################################################################################
 # Panel - the page of a live run: shown to a browser on this machine, and what is said to it there
 ####################################################################################################
@@ -17311,6 +17323,93 @@ class Terminal:
         elif isinstance(event, Phase):
             self._doing = (event.text, self.clock.now())
 
+    def read_task(self, options: Namespace, config: Config) -> str:
+        """Returns the task: given, the demo's, typed at the prompt, or a line of a pipe."""
+        task = options.task or ""
+        if options.demo:
+            task = demo_task(options.profile, config)
+        elif not task and _person_is_there():
+            task = self.ask("Task:")
+        elif not task and sys.stdin:
+            if isinstance(sys.stdin, io.TextIOWrapper):  # unlike a window such as IDLE's
+                sys.stdin.reconfigure(encoding="utf-8-sig")
+            try:
+                task = sys.stdin.readline()
+            except UnicodeDecodeError:
+                # The code page of a pipe cannot be known, and a guess would be typed.
+                raise ConfigError(
+                    "The task in the pipe is not in UTF-8; send it in UTF-8."
+                ) from None
+        if not task.strip():
+            raise ConfigError(f"There is no task; say what to do, as in {TASK_EXAMPLE}.")
+        return task.strip()
+
+    def choose_model(self, able: Sequence[ModelInfo]) -> ModelInfo | None:
+        """Lets the person choose one of some models; returns None where nobody does."""
+        if not _person_is_there():
+            return None
+        numbered = {str(number): info for number, info in enumerate(able, 1)}
+        rows = [f"{number:>3}  {server_words(info.name)}" for number, info in numbered.items()]
+        question = "\n".join(["Which model?", *rows, f"A number from 1 to {len(able)}:"])
+        word = "?"
+        while word and word not in numbered:
+            word = self.ask(question)
+        return numbered.get(word)
+
+    def chosen_way(
+        self, options: Namespace, config: Config, task: str, old: Path | None
+    ) -> Way | None:
+        """Returns the way of an earlier run if the person wants it, or did for the `old` one."""
+        gone = ""
+        for record in read_journal(old).records if old else ():
+            if isinstance(record, WayRecord):
+                gone = record.run
+        own = old or options.demo or config.described or config.dry_run
+        offers = not (options.again or own) and _person_is_there()
+        way = way_for(Path(config.dump_dir), task) if options.again or gone or offers else None
+        if way and gone not in ("", way.folder.name):  # which has other steps
+            way = None
+        if way and offers:
+            day = datetime.fromtimestamp(way.ended)
+            acts = count_of(len(way.steps), "act")
+            answer = self.ask(
+                f"This task was completed on {day:%Y-%m-%d} in {acts} ({way.folder.name}). Repeat"
+                " those acts, as long as the screen looks as it did then? If you say no, or where"
+                " it looks otherwise, the model decides each act. [Y/n]"
+            )
+            return way if answer.lower() in ("", "y", "yes") else None
+        if options.again and not way:
+            self.say("No run of this task was proven done, so that the model decides.")
+        return way
+
+    def next_task(self) -> str:
+        """Asks for another task; returns "" for none."""
+        if _person_is_there():
+            try:
+                return self.ask("Anything else? Type the next task, or press Enter to end.")
+            except Stopped as error:
+                self.say(str(error), 0)
+        return ""
+
+    def await_page(self, panel: Panel) -> None:
+        """Waits a while for somebody to open the page of a demo."""
+        patience_s = panel.config.demo_page_wait
+        if not patience_s:
+            return
+        end = self.clock.now() + patience_s
+        self.ask(
+            f"Open that address in a browser; the demo waits up to {patience_s:g} s for it.",
+            lambda: not panel.watched() and self.clock.now() < end,
+        )
+        if not panel.watched():
+            self.say("Nobody has opened it; the demo begins without.")
+
+    def keep_page(self, panel: Panel) -> None:
+        """Waits until the page of a demo is closed, Enter is pressed, or the run is stopped."""
+        if panel.watched() and panel.config.demo_page_wait:
+            with suppress(Stopped):
+                self.ask("The page stays until you close it or press Enter here.", panel.watched)
+
     def _columns(self) -> int:
         return row_width() if self.live else PIPE_COLUMNS
 
@@ -17372,69 +17471,12 @@ def hold_console() -> None:
 
 WAITS = "It waits for an answer at the terminal, on Windows also in a box on the screen: {}"
 QUESTION_PATIENCE = 5  # times as long as for a yes: there may be something to do first
+NOTIFY_AFTER_S = 30.0  # after a shorter run the person is still there
+END_SHOWN_S = 10.0
+END_SEEN_S = 1.0  # of it at least, though somebody uses mouse or keyboard
 TYPED_BEFORE_S = 0.2  # in which a new reader has read the lines that were typed before it
 ANSWER_EVERY_S = 0.05  # whether there is an answer
 TASK_EXAMPLE = 'python agent.py "Open Notepad and write: hello"'
-
-
-def read_task(options: Namespace, config: Config, terminal: Terminal) -> str:
-    # Given, the demo's own, typed at the prompt, or one line of a pipe in UTF-8.
-    task = options.task or ""
-    if options.demo:
-        task = demo_task(options.profile, config)
-    elif not task and _person_is_there():
-        task = terminal.ask("Task:")
-    elif not task and sys.stdin:
-        if isinstance(sys.stdin, io.TextIOWrapper):  # unlike a window such as IDLE's
-            sys.stdin.reconfigure(encoding="utf-8-sig")
-        try:
-            task = sys.stdin.readline()
-        except UnicodeDecodeError:
-            # The code page of a pipe cannot be known, and a guess would be typed.
-            raise ConfigError("The task in the pipe is not in UTF-8; send it in UTF-8.") from None
-    if not task.strip():
-        raise ConfigError(f"There is no task; say what to do, as in {TASK_EXAMPLE}.")
-    return task.strip()
-
-
-def choose_model(terminal: Terminal, able: Sequence[ModelInfo]) -> ModelInfo | None:
-    """Lets the person choose one of some models; returns None where nobody does."""
-    if not _person_is_there():
-        return None
-    numbered = {str(number): info for number, info in enumerate(able, 1)}
-    rows = [f"{number:>3}  {server_words(info.name)}" for number, info in numbered.items()]
-    question = "\n".join(["Which model?", *rows, f"A number from 1 to {len(able)}:"])
-    word = "?"
-    while word and word not in numbered:
-        word = terminal.ask(question)
-    return numbered.get(word)
-
-
-def chosen_way(
-    options: Namespace, config: Config, terminal: Terminal, task: str, old: Path | None
-) -> Way | None:
-    """Returns the way of an earlier run if the person wants it, or did for the `old` one."""
-    gone = ""
-    for record in read_journal(old).records if old else ():
-        if isinstance(record, WayRecord):
-            gone = record.run
-    own = old or options.demo or config.described or config.dry_run
-    offers = not (options.again or own) and _person_is_there()
-    way = way_for(Path(config.dump_dir), task) if options.again or gone or offers else None
-    if way and gone not in ("", way.folder.name):  # which has other steps
-        way = None
-    if way and offers:
-        day = datetime.fromtimestamp(way.ended)
-        acts = count_of(len(way.steps), "act")
-        answer = terminal.ask(
-            f"This task was completed on {day:%Y-%m-%d} in {acts} ({way.folder.name}). Repeat"
-            " those acts, as long as the screen looks as it did then? If you say no, or where it"
-            " looks otherwise, the model decides each act. [Y/n]"
-        )
-        return way if answer.lower() in ("", "y", "yes") else None
-    if options.again and not way:
-        terminal.say("No run of this task was proven done, so that the model decides.")
-    return way
 
 
 def read_secrets(names: Sequence[str], key: str = "") -> Secrets:
@@ -17526,6 +17568,20 @@ class Person:
             )
         return None
 
+    def hears_end(self, text: str, lasted_s: float) -> None:
+        """Shows the end of a long run in a box, which goes when somebody comes."""
+        attended = isinstance(self.desktop, WindowsDesktop) and _person_is_there()
+        if not (self.config.notify and attended and lasted_s > NOTIFY_AFTER_S):
+            return
+        clock = self.terminal.clock
+        shown_at = clock.now()
+        with suppress(Stopped), box_on_screen(self.desktop, text):
+            while clock.now() < shown_at + END_SHOWN_S:
+                clock.sleep(BOX_PAUSE_S)
+                used_at = clock.now() - self.desktop.idle_s()
+                if used_at > shown_at + END_SEEN_S:
+                    break
+
     def _asked(
         self, question: str, how: str, wait_s: float, *others: Callable[[], str]
     ) -> str | None:
@@ -17553,32 +17609,6 @@ class Person:
             logger.tell(AnswerRecord(seconds=round(now() - begin, 3)))
 
 
-NOTIFY_AFTER_S = 30.0  # after a shorter run the person is still there
-END_SHOWN_S = 10.0
-END_SEEN_S = 1.0  # of it at least, though somebody uses mouse or keyboard
-
-
-def notify_of_end(person: Person, text: str) -> None:
-    """Shows the end of the run in a box, which goes when somebody comes."""
-    clock = person.terminal.clock
-    shown_at = clock.now()
-    with suppress(Stopped), box_on_screen(person.desktop, text):
-        while clock.now() < shown_at + END_SHOWN_S:
-            clock.sleep(BOX_PAUSE_S)
-            used_at = clock.now() - person.desktop.idle_s()
-            if used_at > shown_at + END_SEEN_S:
-                break
-
-
-def next_task(terminal: Terminal) -> str:
-    if _person_is_there():
-        try:
-            return terminal.ask("Anything else? Type the next task, or press Enter to end.")
-        except Stopped as error:
-            terminal.say(str(error), 0)
-    return ""
-
-
 def tell_beginning(terminal: Terminal, profile: str, server: ModelServer, desktop: Desktop) -> None:
     # Before anything is waited for.
     ways = "Ctrl+C stops"
@@ -17586,26 +17616,6 @@ def tell_beginning(terminal: Terminal, profile: str, server: ModelServer, deskto
         config = server.config
         ways = f"{config.stop_hotkey.title()} stops, {config.pause_hotkey.title()} pauses"
     terminal.say(f"Profile {profile}, model server {server.where}; {ways}.")
-
-
-def await_page(panel: Panel, terminal: Terminal) -> None:
-    patience_s = panel.config.demo_page_wait
-    if not patience_s:
-        return
-    end = terminal.clock.now() + patience_s
-    terminal.ask(
-        f"Open that address in a browser; the demo waits up to {patience_s:g} s for it.",
-        lambda: not panel.watched() and terminal.clock.now() < end,
-    )
-    if not panel.watched():
-        terminal.say("Nobody has opened it; the demo begins without.")
-
-
-def keep_page(panel: Panel, terminal: Terminal) -> None:
-    # Until it is closed, Enter is pressed, or the run is stopped.
-    if panel.watched() and panel.config.demo_page_wait:
-        with suppress(Stopped):
-            terminal.ask("The page stays until you close it or press Enter here.", panel.watched)
 
 
 STOP_SIGNALS = ("SIGINT", "SIGTERM", "SIGBREAK", "SIGHUP")
@@ -18160,12 +18170,7 @@ def start(options: Namespace, stop: Stop) -> int:
 def server_of(options: Namespace, config: Config, stop: Stop, terminal: Terminal) -> ModelServer:
     """Raises ConfigError for one on another machine, unless it is allowed."""
     server = ModelServer(
-        config,
-        terminal.clock,
-        stop,
-        options.api_key,
-        terminal.say,
-        choose=partial(choose_model, terminal),
+        config, terminal.clock, stop, options.api_key, terminal.say, choose=terminal.choose_model
     )
     if not server.is_here:
         if not options.allow_remote:
@@ -18236,14 +18241,16 @@ def run_task(
         config = replace(config, max_steps=sys.maxsize, minutes_most=0.0)
     else:
         model = server.discover()
-        task = actuator.secrets.hide(read_task(options, config, terminal))
-        way = chosen_way(options, config, terminal, task, old)
+        task = actuator.secrets.hide(terminal.read_task(options, config))
+        way = terminal.chosen_way(options, config, task, old)
     told = [model.note]
     grammar = chosen_grammar(config, profile, model)
     asked = Asked(at_size_of(desktop, config), model, server, grammar=grammar)
     corrected = correction_for(asked, told.append)
     logger = ExecutionLogger(config, actuator.secrets.hide, old)
-    stats = follow_run(logger, old, undo, terminal)
+    undo.callback(logger.close)
+    stats = follow_run(logger, old)
+    logger.listeners.append(terminal.take)
     who = Person(config, terminal, logger, desktop, by_box=options.mcp)
     vars(actuator).update(config=config, confirm=who.allows, vouch=who.vouches, ask=who.answers)
     if isinstance(desktop, WindowsDesktop):
@@ -18257,9 +18264,9 @@ def run_task(
         tend_files(run, undo)
     carry_on = partial(carry_out_task, run, who, stats, client)
     code = carry_on(task, options.by_client, told, resumed=old is not None)
-    while not (options.task or options.demo) and code in (0, 1) and (task := next_task(terminal)):
+    while not (options.task or options.demo) and code in (0, 1) and (task := terminal.next_task()):
         task = actuator.secrets.hide(task)
-        run.way = chosen_way(options, config, terminal, task, None)
+        run.way = terminal.chosen_way(options, config, task, None)
         code = carry_on(task, False, [], resumed=True)
     return code
 
@@ -18316,22 +18323,9 @@ def tend_files(run: Run, undo: ExitStack) -> None:
         spared.append(run.way.folder)
     # On another machine its log is about something else.
     if config.described and run.profile.name == "pointer" and run.session.server.is_here:
-        undo.callback(export_lmstudio_log, lmstudio_logs(), logger)
+        undo.enter_context(lmstudio_log_copied(logger))
     if not config.dry_run:
         delete_old_runs(config, spared)
-
-
-def follow_run(
-    logger: ExecutionLogger, old: Path | None, undo: ExitStack, terminal: Terminal
-) -> Stats:
-    undo.callback(logger.close)
-    stats = Stats(logger.folder.name, STATS_RECORDS)
-    logger.listeners.append(stats.take)
-    if old:
-        for record in read_journal(old).records:
-            stats.take(record)
-    logger.listeners += [partial(leave_report, logger.folder, stats), terminal.take]
-    return stats
 
 
 def made_run(
@@ -18365,7 +18359,7 @@ def open_panel(run: Run, stats: Stats, person: Person, undo: ExitStack) -> None:
     if is_there:
         show_in_browser(panel.url)
     if is_there or isinstance(person.desktop, DemoDesktop):
-        undo.callback(keep_page, panel, person.terminal)
+        undo.callback(person.terminal.keep_page, panel)
     logger.listeners.append(panel.take)
     run.session.inbox = panel
     person.inbox = panel
@@ -18423,7 +18417,7 @@ def carry_out_task(
     outcome = Outcome("error", "The program failed; execution_log.txt has the details.")
     try:
         if isinstance(person.inbox, Panel) and isinstance(person.desktop, DemoDesktop):
-            await_page(person.inbox, person.terminal)
+            person.terminal.await_page(person.inbox)
         way = run.way
         if way and not way.checks:
             outcome = run_turns(run, lambda: lambda: None)  # left to nobody
@@ -18451,9 +18445,7 @@ def carry_out_task(
         finally:
             text = tell_end(run, person.terminal, stats, outcome)
             lasted_s = run.clock.now() - run.actuator.began
-            attended = isinstance(person.desktop, WindowsDesktop) and _person_is_there()
-            if run.config.notify and attended and lasted_s > NOTIFY_AFTER_S:
-                notify_of_end(person, text)
+            person.hears_end(text, lasted_s)
 
 
 NO_MODEL = "none"  # is asked by a client's calls and by a run that is repeated

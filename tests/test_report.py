@@ -6,7 +6,6 @@ import base64
 import hashlib
 import json
 import re
-from contextlib import ExitStack
 from typing import Any
 from unittest import mock
 
@@ -68,9 +67,9 @@ class Books(EngineCase):
 
     @mock.patch.object(agent, "STATS_RECORDS", 100)
     def test_a_long_run_keeps_its_latest_records_and_the_sums_of_all(self) -> None:
-        trial, undo = self.trial(lambda request: PLAN), ExitStack()
-        self.addCleanup(undo.close)
-        book = agent.follow_run(trial.engine.logger, None, undo, mock.Mock())
+        trial = self.trial(lambda request: PLAN)
+        self.addCleanup(trial.close)
+        book = agent.follow_run(trial.engine.logger, None)
         self.begin(trial)
         for turn in range(1, 401):
             path = "screenshots/turn_0001.png"

@@ -530,7 +530,8 @@ class Box(unittest.TestCase):
             clock.sleep = lambda seconds, beeped=beeped, sleep=sleep: (  # type: ignore[method-assign]
                 beeped.wait(HANGS_S) and sleep(seconds)
             )
-            agent.notify_of_end(person, "completed: it is saved")
+            with person_there():
+                person.hears_end("completed: it is saved", 60.0)
             self.assertAlmostEqual(clock.now() - begun, lasts_s, delta=0.5)
             self.assertEqual(world.made, {})
             world.verify()
