@@ -9219,17 +9219,6 @@ need stands in the fourth row. Next I click it and wait for its window.", "bboxe
 {{"observation": "My click on Save changed nothing, since its mark is there and the title still \
 has a star. The editor has the keyboard. Next I save with the keyboard instead.", "bboxes": [], \
 "actions": [{{"name": "{press_key}", "key": "ctrl+s"}}]}}"""
-# A judge is led by claim and question: after the first one there is no claim, and it is asked in
-# other ways, in each of which YES means that the check holds.
-JUDGED_BY = (
-    "Is it done? Answer each check by its number: YES if it holds, NO if not, and the reason.",
-    """Look at the screenshot for what speaks against each check. Answer each by its number: NO \
-and what speaks against it, or YES, it holds, and what proves that nothing does.""",
-    """Somebody doubts it. Does each check hold? Answer each by its number: NO and why not, or YES \
-and where the screenshot proves it.""",
-    """Say of each check what the screenshot would show if it held, and whether it shows just \
-that. Answer each by its number: YES if so, NO if not, and what it shows.""",
-)
 VERIFIER_PROMPT = """You check whether a task on a Windows desktop is done. You see a fresh \
 screenshot, the task, a claim, FACTS that are certain, and numbered CHECKS. The claim may be \
 wrong. Answer one line for each check and nothing else: "1 YES: what proves it" or "1 NO: what is \
@@ -9240,13 +9229,11 @@ screenshot or a file can prove, with the task's exact names and texts:
 1. ..."""
 
 NO_USABLE_CALL = "No usable tool call in the reply."
-MISSION_COMPLETE = "Mission complete"
 NO_STORY = """Nothing was done: that was no JSON object. Answer with one of the form of your \
 last one, for what the screenshot shows now; {{"name": "{done}"}} alone if the whole task is done.
 Your last one: {last}"""
 EMPTY_STORY = {"observation": "I look.", "bboxes": [], "actions": []}
 SAY_DONE = "If the whole task is done, reply DONE and the proof."
-NOT_YET = "Completion not confirmed by a fresh look, not yet: "
 LEFT_OUT = "(left out)"  # stands for an old thought
 DRY_RUN = """DRY RUN: actions are checked but not carried out, so the screen stays as it is. Go on \
 as if each had worked."""
@@ -9254,15 +9241,6 @@ RECOVERED = "The program pressed Escape and opened the Start menu; look again."
 LISTED = "CONTROLS (name · role · x,y):\n{}"
 FIRST_QUESTION = """Analyse the task, make a plan, name what proves the task done, and give the \
 first instruction."""
-EXAMINER_QUESTION = "TASK: {}\n\nHow can one see that it is done?"
-# Not a question of yes or no: there are models that say yes to everything.
-ANSWER_OR_DEED = """TASK: {}
-
-What does it want: only an ANSWER about what can be seen, or a DEED, so that something is opened, \
-written, changed or closed? Reply with that one word."""
-HINT = "HINT FROM THE PERSON: {}"
-GOAL_STATUS = "Goal status: {} -> {}"
-SHORT_EVIDENCE = "Evidence has {} characters; describe the visible proof in at least {}."
 
 
 class ReportForm(NamedTuple):
@@ -9403,18 +9381,6 @@ CLOSER_QUESTION = """CLOSER LOOK: the picture shows a quarter of the screen in f
 positions are on its own grid. Click this in it, if it is there: {}"""
 NOT_CONFIRMED = """At {} is {}; a closer look did not find {} there. Nothing was done. Look \
 for it again; if it is there after all, say the same again."""
-VERIFIER_FORM = """\
-TASK: {task}
-
-CLAIM: {claim}
-
-FACTS:
-{facts}
-
-CHECKS:
-{checks}
-
-{question}"""
 CHAT_FORM = """\
 TASK: {task}
 
@@ -9442,76 +9408,11 @@ def numbered_lines(lines: Sequence[str]) -> str:
     return "\n".join(f"{number}. {line}" for number, line in enumerate(lines, 1))
 
 
-def question_again(question: str, refused: int) -> str:
-    """Returns a question that may have been answered with NO before, so often."""
-    if not refused:
-        return question
-    looks = count_of(refused, "earlier look")
-    return f"{looks} said NO, and may have been wrong or too early: judge afresh. {question}"
-
-
-UNDECIDED = "the fresh look did not decide it"
-ANSWER_EACH_CHECK = "Answer each check in one line of its own: its number, YES or NO, the reason."
-
-
-TOOLS_IN_TEXT = """
-
-Your tools, a JSON object each:
-{tools}
-To call one, write exactly this as the end of your reply:
-<tool_call>
-{{"name": "tool", "arguments": {{"argument": "value"}}}}
-</tool_call>"""
-
-
-def tools_in_text(tools: Sequence[JsonDict]) -> str:
-    """Returns tools as a text, for a server that takes none."""
-    lines = [json.dumps(tool["function"], ensure_ascii=False) for tool in tools]
-    return TOOLS_IN_TEXT.format(tools="\n".join(lines))
-
-
 def call_in_text(name: str, arguments: str) -> str:
     """Returns a call as a model writes it in a text; `arguments` are JSON."""
     return f'<tool_call>\n{{"name": {json.dumps(name)}, "arguments": {arguments}}}\n</tool_call>'
 
 
-NO_PICTURE = "There is no picture: these lines are all that can be known of the screen."
-LINES_MOST = 40  # of controls that a model is told
-LINES_CHARS = 1500
-# The most useful first; all that stands in no line here comes last.
-USEFUL_ROLES = (
-    "edit, combo box",
-    "button, split button, checkbox, radio button, menu item, link, tab",
-    "list item, tree item, slider, spinner, menu, document",
-    "table row, cell, header item, text",
-)
-_RANKS = {role: rank for rank, line in enumerate(USEFUL_ROLES) for role in line.split(", ")}
-
-
-def controls_text(known: Iterable[Control], area: Rect, most: Size = ON_GRID) -> str:
-    """Returns lines `name · role · x,y`, the most useful controls first."""
-    # `most` are the largest x and y that the model can mean.
-    most_x, most_y = most
-    by_use = sorted(
-        known,
-        key=lambda control: (
-            not control.enabled,
-            not control.focused,
-            _RANKS.get(control.role, len(_RANKS)),
-        ),
-    )
-    lines: dict[str, None] = {}
-    for control in by_use:
-        middle = middle_of(control.rect)
-        if control.name and area.contains(middle):
-            at = to_grid(middle, area)
-            place = f"{round(at.x * most_x / GRID)},{round(at.y * most_y / GRID)}"
-            lines[f"{plain_line(control.name, 50)} · {control.role} · {place}\n"] = None
-    told = "".join([*lines][:LINES_MOST])
-    return told[:LINES_CHARS].rpartition("\n")[0]
-
-
-NO_CLAIM = "none; the run is about to end, so judge by the screenshot alone"
 STALLED = "The last {} {} made no progress; do something different."
 
 
@@ -10211,6 +10112,23 @@ def lmstudio_log_copied(logger: ExecutionLogger) -> Iterator[None]:
 ####################################################################################################
 # Exchange - one request to a role and its reply, counted and logged
 ####################################################################################################
+
+HINT = "HINT FROM THE PERSON: {}"
+TOOLS_IN_TEXT = """
+
+Your tools, a JSON object each:
+{tools}
+To call one, write exactly this as the end of your reply:
+<tool_call>
+{{"name": "tool", "arguments": {{"argument": "value"}}}}
+</tool_call>"""
+
+
+def tools_in_text(tools: Sequence[JsonDict]) -> str:
+    """Returns tools as a text, for a server that takes none."""
+    lines = [json.dumps(tool["function"], ensure_ascii=False) for tool in tools]
+    return TOOLS_IN_TEXT.format(tools="\n".join(lines))
+
 
 CHARACTERS_OF_A_TOKEN = 4  # about, where a server does not count
 OTHER_CONTROL = "other_control"  # the kind of error of a click on another control than was named
@@ -11271,6 +11189,42 @@ class Eyes:
 # Control check - what an act is aimed at before it, and what Windows tells of it afterwards
 ####################################################################################################
 
+NO_PICTURE = "There is no picture: these lines are all that can be known of the screen."
+LINES_MOST = 40  # of controls that a model is told
+LINES_CHARS = 1500
+# The most useful first; all that stands in no line here comes last.
+USEFUL_ROLES = (
+    "edit, combo box",
+    "button, split button, checkbox, radio button, menu item, link, tab",
+    "list item, tree item, slider, spinner, menu, document",
+    "table row, cell, header item, text",
+)
+_RANKS = {role: rank for rank, line in enumerate(USEFUL_ROLES) for role in line.split(", ")}
+
+
+def controls_text(known: Iterable[Control], area: Rect, most: Size = ON_GRID) -> str:
+    """Returns lines `name · role · x,y`, the most useful controls first."""
+    # `most` are the largest x and y that the model can mean.
+    most_x, most_y = most
+    by_use = sorted(
+        known,
+        key=lambda control: (
+            not control.enabled,
+            not control.focused,
+            _RANKS.get(control.role, len(_RANKS)),
+        ),
+    )
+    lines: dict[str, None] = {}
+    for control in by_use:
+        middle = middle_of(control.rect)
+        if control.name and area.contains(middle):
+            at = to_grid(middle, area)
+            place = f"{round(at.x * most_x / GRID)},{round(at.y * most_y / GRID)}"
+            lines[f"{plain_line(control.name, 50)} · {control.role} · {place}\n"] = None
+    told = "".join([*lines][:LINES_MOST])
+    return told[:LINES_CHARS].rpartition("\n")[0]
+
+
 # Their result names what they hit.
 HITS = frozenset("click double_click triple_click right_click middle_click click_here".split())
 # What only tells of something.
@@ -12249,6 +12203,52 @@ def tell_turn(run: Run, role: str, done: str, effect: str) -> None:
 # Proof - whether the task is done: its checks, its files, what is certain, and a fresh look
 ####################################################################################################
 
+# A judge is led by claim and question: after the first one there is no claim, and it is asked in
+# other ways, in each of which YES means that the check holds.
+JUDGED_BY = (
+    "Is it done? Answer each check by its number: YES if it holds, NO if not, and the reason.",
+    """Look at the screenshot for what speaks against each check. Answer each by its number: NO \
+and what speaks against it, or YES, it holds, and what proves that nothing does.""",
+    """Somebody doubts it. Does each check hold? Answer each by its number: NO and why not, or YES \
+and where the screenshot proves it.""",
+    """Say of each check what the screenshot would show if it held, and whether it shows just \
+that. Answer each by its number: YES if so, NO if not, and what it shows.""",
+)
+MISSION_COMPLETE = "Mission complete"
+NOT_YET = "Completion not confirmed by a fresh look, not yet: "
+EXAMINER_QUESTION = "TASK: {}\n\nHow can one see that it is done?"
+# Not a question of yes or no: there are models that say yes to everything.
+ANSWER_OR_DEED = """TASK: {}
+
+What does it want: only an ANSWER about what can be seen, or a DEED, so that something is opened, \
+written, changed or closed? Reply with that one word."""
+SHORT_EVIDENCE = "Evidence has {} characters; describe the visible proof in at least {}."
+VERIFIER_FORM = """\
+TASK: {task}
+
+CLAIM: {claim}
+
+FACTS:
+{facts}
+
+CHECKS:
+{checks}
+
+{question}"""
+
+
+def question_again(question: str, refused: int) -> str:
+    """Returns a question that may have been answered with NO before, so often."""
+    if not refused:
+        return question
+    looks = count_of(refused, "earlier look")
+    return f"{looks} said NO, and may have been wrong or too early: judge afresh. {question}"
+
+
+UNDECIDED = "the fresh look did not decide it"
+ANSWER_EACH_CHECK = "Answer each check in one line of its own: its number, YES or NO, the reason."
+NO_CLAIM = "none; the run is about to end, so judge by the screenshot alone"
+
 CLIPBOARD_PATIENCE_S = 0.5  # the program that promised its text may never answer
 FILE_PATIENCE_S = 1.0  # a drive of the network may never answer
 FILE_BYTES = 10_000_000  # of a larger file nothing is read
@@ -12726,6 +12726,7 @@ def as_believed(run: Run, outcome: Outcome) -> Outcome:
 # Turns - what every loop does with a turn: its end, its record, and a lack of progress
 ####################################################################################################
 
+GOAL_STATUS = "Goal status: {} -> {}"
 
 TakeTurn = Callable[[], Outcome | None]
 
