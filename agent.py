@@ -5752,11 +5752,6 @@ def place_name(attempt: Attempt) -> str:
     return name if re.fullmatch(r"[\w ]{3,40}", name) else window.program
 
 
-def switch_for(attempt: Attempt) -> str:
-    """Returns what of `allow_risky` would have allowed just this."""
-    return "; ".join(f"{risk} in *{place_name(attempt)}*" for risk in attempt.risks)
-
-
 def field_in_words(control: Control) -> str:
     """Tells the person what has the keyboard, and what it holds."""
     holds = ""
@@ -6855,9 +6850,11 @@ def gate_confirm(actuator: Actuator, attempt: Attempt) -> None:
         return
     wanted = what_a_yes_is_for(attempt)
     if wanted != actuator.allowed or actuator.clock.now() > actuator.allowed_until:
-        allowed = actuator.put(actuator.confirm, question_about(attempt), switch_for(attempt))
+        place = place_name(attempt)
+        switch = "; ".join(f"{risk} in *{place}*" for risk in attempt.risks)
+        allowed = actuator.put(actuator.confirm, question_about(attempt), switch)
         said = attempt.act.key.title() or said_shortly(attempt)
-        known = f"{cut(said, 90)} in {place_name(attempt)}"
+        known = f"{cut(said, 90)} in {place}"
         if not allowed:
             if known not in actuator.refusals:
                 actuator.refusals.append(known)
@@ -7078,13 +7075,6 @@ SEND = ("Send",)
 FIELD = ""  # stands for the field where buttons stand for their words
 
 
-def box_text(question: str) -> str:
-    text = ""
-    for row in question.replace("&", "&&").split("\n"):
-        text += "".join(f"\n {part}" for part in textwrap.wrap(row, BOX_CHARS))
-    return text
-
-
 def box_place(desktop: WindowsDesktop, width: int, height: int, line: int) -> Rect | None:
     """Returns a corner of the screen where a box hides no console of ours.
 
@@ -7111,7 +7101,9 @@ def show_question(
     api = desktop.api
     screen = desktop.primary()
     line = max(16, min(screen.height, screen.width) // BOX_LINES)
-    text = box_text(question)
+    text = ""
+    for row in question.replace("&", "&&").split("\n"):
+        text += "".join(f"\n {part}" for part in textwrap.wrap(row, BOX_CHARS))
     below = (text.count("\n") + 2) * line
     place = box_place(desktop, BOX_CHARS * line * 4 // 5, below + 4 * line * bool(words), line)
     if place is None:
@@ -7140,14 +7132,6 @@ def show_question(
     api.SetWindowDisplayAffinity(box, WDA_EXCLUDEFROMCAPTURE)
     api.ShowWindowAsync(box, SW_SHOWNOACTIVATE)
     return box, answers
-
-
-def call_person(desktop: WindowsDesktop) -> None:
-    """Makes a sound; the program's windows blink in the taskbar until one is in front."""
-    for handle in filter(None, desktop.own_windows):
-        flash = FLASHWINFO(sizeof(FLASHWINFO), handle, FLASHW_UNTIL_FRONT)
-        desktop.api.FlashWindowEx(byref(flash))
-    desktop.api.MessageBeep(MB_ICONQUESTION)
 
 
 @contextmanager
@@ -7185,7 +7169,11 @@ def _show_box(
     with suppress(Win32Error), ExitStack() as undo:
         box, said = show_question(desktop, question, words, undo)
         if calls:
-            call_person(desktop)
+            # A sound, and our windows blink in the taskbar until one of them is in front.
+            for handle in filter(None, desktop.own_windows):
+                flash = FLASHWINFO(sizeof(FLASHWINFO), handle, FLASHW_UNTIL_FRONT)
+                api.FlashWindowEx(byref(flash))
+            api.MessageBeep(MB_ICONQUESTION)
         parts = [*said]
         shown_at = api.GetTickCount()
         message = MSG()
@@ -10015,21 +10003,17 @@ class ExecutionLogger:
             told = replace(event, **self.hide(vars(event)))
         for listener in self.listeners:
             listener(told)
-        self._log_event(told)
-        return event
-
-    def _log_event(self, event: Event) -> None:
         now = datetime.now()
-        if isinstance(event, Section):
-            self._write(self._log, f"\n=== {event.title} ===\n")
-        if not isinstance(event, (Line, Exchange, TurnLine)):
-            return
-        # Further lines of a text are indented.
-        text = printable(redact(event.text)).strip().replace("\n", "\n    ")
-        if not isinstance(event, Exchange):
-            self._write(self._log, f"{now.time().isoformat('milliseconds')} {text}\n")
-        elif self._exchanges:
-            self._write(self._exchanges, f"{now:%H:%M:%S} {text}\n\n")
+        if isinstance(told, Section):
+            self._write(self._log, f"\n=== {told.title} ===\n")
+        if isinstance(told, (Line, Exchange, TurnLine)):
+            # Further lines of a text are indented.
+            text = printable(redact(told.text)).strip().replace("\n", "\n    ")
+            if not isinstance(told, Exchange):
+                self._write(self._log, f"{now.time().isoformat('milliseconds')} {text}\n")
+            elif self._exchanges:
+                self._write(self._exchanges, f"{now:%H:%M:%S} {text}\n\n")
+        return event
 
     def save_screenshot(self, name: str, png: bytes) -> str:
         """Keeps a picture under a path in the run's folder, or a bare name; returns the path."""
@@ -15348,7 +15332,11 @@ class Stats:
             sums["wasted"] = int(lost or self._refused)
             sums["led"] = int(record.way is not None and not self._refused)
         elif isinstance(record, PlanRecord):
-            item["plan"] = _plan_with_checks(record)
+            # A planner may say nothing beside its call, or what only an executor reports.
+            if not record.plan or report_fields(record.plan):
+                item["plan"] = record.instructions
+            if record.done_when:
+                item["plan"] += f"\n\nDone when:\n{numbered_lines(record.done_when)}"
         self.items.append(item)
         self.run["sums"].update(sums)
 
@@ -15362,10 +15350,6 @@ class Stats:
         counted = [(text, f"{sums[name]:.0f}") for name, text in COUNTS.items()]
         timed = [(text, f"{sums[name]:.1f} s") for name, text in TIMES.items()]
         return [*counted, ("of the prompt reused", reused), *timed]
-
-    def debrief(self) -> str:
-        end = f"FINAL STATUS: {self.run['outcome']}: {self.run['text']}"
-        return "\n".join([end, *(f"{name}: {text}" for name, text in self.figures())])
 
     def run_item(self) -> JsonDict:
         return {**self.run, "figures": self.figures()}
@@ -15395,16 +15379,6 @@ def _figures_of(record: Record) -> dict[str, float]:
     return dict.fromkeys(COUNTED.get(record.kind, ()), 1)
 
 
-def _plan_with_checks(record: PlanRecord) -> str:
-    plan = record.plan
-    # A planner may say nothing beside its call, or what only an executor reports.
-    if not plan or report_fields(plan):
-        plan = record.instructions
-    if record.done_when:
-        plan += f"\n\nDone when:\n{numbered_lines(record.done_when)}"
-    return plan
-
-
 def stats_of(folder: Path) -> Stats:
     journal = read_journal(folder)
     run_of(journal, folder)
@@ -15423,18 +15397,15 @@ def data_block(data: object, name: str = "") -> str:
 REPORT_CHARACTERS = 20_000_000  # of its records; more, and a browser takes long to open it
 
 
-def within_report(items: deque[JsonDict]) -> Iterator[JsonDict]:
-    """Yields the items, the latest first; beyond REPORT_CHARACTERS without what was sent."""
-    left = REPORT_CHARACTERS
-    for item in reversed(items):
-        left -= len(json.dumps(item))
-        yield item if left >= 0 or "parts" not in item else {**item, "parts": {}}
-
-
 def report_text(folder: Path, pictures: bool = False) -> str:
     """Makes a report anew from the journal; raises AgentError."""
     stats = stats_of(folder)
-    items = [*within_report(stats.items)][::-1]
+    items: deque[JsonDict] = deque()
+    left = REPORT_CHARACTERS
+    for item in reversed(stats.items):
+        left -= len(json.dumps(item))
+        # Beyond that without what was sent, which is most of it.
+        items.appendleft(item if left >= 0 or "parts" not in item else {**item, "parts": {}})
     # Its pictures come from beside it or from inside it; it stays open at its end, for the blocks.
     page = page_titled("A run of agent.py", page_policy("img-src file: data: 'self'"))
     blocks = [page.removesuffix("  </body>\n</html>\n")]
@@ -15465,23 +15436,22 @@ def write_text(target: Path, text: str, mode: str) -> str:
     return f"Written: {target}"
 
 
-def leave_report(folder: Path, stats: Stats, event: Event) -> None:
-    """Listens for a run's end, and writes its report before others hear of that."""
-    if isinstance(event, EndRecord):
-        report = folder / "report.html"
-        stats.report = f"see {report}"
-        try:
-            write_text(report, report_text(folder), "w")
-        except AgentError as error:  # the run does not end because of it
-            stats.report = str(error)
-
-
 def follow_run(logger: ExecutionLogger, old: Path | None) -> Stats:
     """Keeps the figures of a run, of a resumed one from its beginning, and writes its report."""
     stats = Stats(logger.folder.name, STATS_RECORDS)
     for record in read_journal(old).records if old else ():
         stats.take(record)
-    logger.listeners += [stats.take, partial(leave_report, logger.folder, stats)]
+
+    def leave_report(event: Event) -> None:
+        if isinstance(event, EndRecord):  # the report is there when others hear of it
+            report = logger.folder / "report.html"
+            stats.report = f"see {report}"
+            try:
+                write_text(report, report_text(logger.folder), "w")
+            except AgentError as error:  # the run does not end because of it
+                stats.report = str(error)
+
+    logger.listeners += [stats.take, leave_report]
     return stats
 
 
@@ -17895,12 +17865,7 @@ def described_table() -> Iterator[str]:
         yield f"    {row.why}"
 
 
-def profiles_table() -> Iterator[str]:
-    for profile in PROFILES.values():
-        yield f"{profile.name:<10}  {profile.text}"
-
-
-HELP_TOPICS = {"described": described_table, "profiles": profiles_table}
+HELP_TOPICS = ("described", "profiles")
 # The settings that people turn.
 TURNED = """lmstudio_endpoint lmstudio_model lmstudio_timeout calls thinking image_tokens area
 max_steps minutes_most stall_stop turn_delay scroll_ticks takeover_quiet confirm confirm_wait
@@ -17971,8 +17936,11 @@ def look_back(options: Namespace) -> Iterator[str]:
     """Yields the lines of the options that only tell something."""
     if options.version:
         yield f"agent.py {__version__}"
-    elif options.help in HELP_TOPICS:
-        yield from HELP_TOPICS[options.help]()
+    elif options.help == "described":
+        yield from described_table()
+    elif options.help == "profiles":
+        for known in PROFILES.values():
+            yield f"{known.name:<10}  {known.text}"
     elif options.help:
         topics = " and ".join(HELP_TOPICS)
         raise ConfigError(f"There is no help on {options.help[:60]!r}, only on {topics}.")
@@ -18479,7 +18447,9 @@ def tell_end(run: Run, terminal: Terminal, stats: Stats, outcome: Outcome) -> st
         if completed:
             logger.tell(Section("MISSION COMPLETE"))
         logger.tell(Section("DEBRIEF"))
-        logger.say(stats.debrief(), 2)
+        figures = [f"{name}: {text}" for name, text in stats.figures()]
+        end = f"FINAL STATUS: {outcome.kind}: {outcome.text}"
+        logger.say("\n".join([end, *figures]), 2)
     said = ENDS.get(outcome.kind, outcome.kind)
     if run.progress.refusals:
         said += ", but not all was allowed" if completed else ""
