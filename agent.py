@@ -4567,7 +4567,7 @@ class Typed:
             held[document_in(front, None)] = None
         if "selects" in attempt.notes:
             last = "ctrl+a"
-        if attempt.risks:  # the person has said yes
+        if "send" in attempt.risks:  # the person has said yes
             held.pop(before.place, None)
         if "brings" in attempt.notes and "\n" not in text:
             held[before.place] = ""
@@ -5718,12 +5718,12 @@ RISKS_MEAN = {
     "menu": "It presses what nobody saw, such as an item of a menu.",
     "move": "It may move something elsewhere.",
     "network": "It asks another machine, which is told who you are.",
-    "overwrite": "It saves a document of which most is gone.",
+    "overwrite": "Much of what a document held may be lost by it.",
     "password": "It is about a password or a card.",
     "pay": "It may pay, order or confirm something.",
     "power": "It may turn off, restart or sign out.",
     "rename": "It gives a file another name than your task says.",
-    "run": "It starts a program.",
+    "run": "It may start a program.",
     "secret": "It types a secret of yours.",
     "send": "It may send or publish something.",
     "share": "It may let others read what is yours.",
