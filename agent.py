@@ -4447,9 +4447,10 @@ SELECTING = (
     r"(select all|alles (markieren|auswahlen)|tout selectionner"
     r"|seleccionar todo|zaznacz wszystko|выделить все|全选)\b.*"
 )
-# What selects nobody knows how much, which matters where a document cannot be read.
-SELECTING_PART = (
-    r"drag\(.*|shift\+\w*click\(.*|(ctrl\+)?shift\+(pageup|pagedown)|ctrl\+shift\+(up|down)"
+# The same, and what selects nobody knows how much of what cannot be read.
+SELECTED = (
+    SELECTING
+    + r"|drag\(.*|shift\+\w*click\(.*|(ctrl\+)?shift\+(pageup|pagedown)|ctrl\+shift\+(up|down)"
     r"|f8|(ctrl|shift)\+space"
 )
 REPLACING = (
@@ -4544,7 +4545,7 @@ class Typed:
             last = "emptied"
         line = before.line
         if text:
-            _, _, line = before.with_text(text).rpartition("\n")
+            line = before.with_text(text).split("\n")[-1]
         elif re.fullmatch(EMPTYING, last):
             line = ""
         elif keys or replaces:
@@ -4559,9 +4560,7 @@ class Typed:
         if last == "ctrl+s":  # it is as it was saved
             held.pop(name, None)
             held.pop(document_in(front, None), None)
-        elif value is not None or (
-            replaces and re.fullmatch(f"{SELECTING}|{SELECTING_PART}", before.last)
-        ):
+        elif value is not None or (replaces and re.fullmatch(SELECTED, before.last)):
             held.setdefault(name, value)
         if "loses" in attempt.notes:
             held[document_in(front, None)] = None
@@ -5041,8 +5040,6 @@ DATA .*(\d{6}|(\d\W?){9}|[:/\\@|<>{}=&%#]).*|\S*[^\s.]\.[^\s.]\S*|.{81,}
 # What a list holds that is named like a command: no columns, no file, no time.
 AN_ENTRY (list item|tree item|table row|data item|cell):
      (?!.*, |.*\d:\d|<ENDING_SHOWS>$)(\S+ ){,6}\S+
-ONWARD (next|weiter|go|done|finish|fertig|suivant|terminer|siguiente|avanti|dalej
-    |дaлee)\b.*|<AGREEING>
 LEAVING (<CANCELS>|close|back|help|schliessen|zuruck|hilfe|fermer|retour|aide|cerrar|ayuda
     |zamknij)\W*
 ANOTHER_DISK (.*\n)?\W*(?!c:)[a-z]:.*
@@ -5055,7 +5052,7 @@ CALENDARS .*(calendar|kalend|agenda|planner|schedul|termin|trello|jira|kanban|\b
 DRAGGED_THERE edit|document|text|combo box|slider|scroll ?bar|thumb|pane|image|title bar|window
     |header.*|tabs?|separator
 # Keys that Office has for itself; the others may be those of a macro.
-OFFICE_KEYS ctrl\+([a-dfgh-ilknopr-z]|shift\+[aflo-pstu])
+OFFICE_KEYS ctrl\+([^ejmq+]|shift\+[aflopstu])
 # A line that leads to a cell, or to many, as sheets take it.
 RANGE (?i:(.*!)?\$?[a-z]{1,3}(\$?\d{1,7}(:\$?[a-z]{1,3}\$?\d{1,7})?|:\$?[a-z]{1,3}))
 CELLS data item|cell|table row
@@ -5261,7 +5258,8 @@ send | unsent=yes | enters=enter | runner=(?!web).* | control=(?!<SEARCHING>).+
 send | unsent=yes | enters=enter | runner=(?!web).* | line=\??(<DATA>)
 send | unsent=yes | does=<A_CLICK>|space | in=(split )?button|menu item|(hyper)?link|image|control
      | label=(?!(.*\n)?<LEAVING>$).*
-send | unsent=yes | does=<A_CLICK> | in=|field | label=(.*\n)?(<ONWARD>)
+send | unsent=yes | does=<A_CLICK> | in=|field|document|pane|group|text|window
+     | label=(?!(.*\n)?(<FIELD_WORDS>|<LEAVING>)$).+
 send | does=ctrl\+enter | program=(?!<EDITORS>|<TERMINALS>).*
 send | does=alt\+s|ctrl\+(shift\+)?enter | program=<MAILS>
 send | text=.+ | in=<ROWS> | program=<BROWSERS>|<MAILS>
