@@ -12,13 +12,16 @@ start LM Studio with a Qwen3-VL model. Then
 It moves the real mouse and keyboard on a small model's word: Ctrl+Alt+Backspace stops it at once in
 any window, and Ctrl+C here. What it sees and does is written to dumps/run_NNNN/ and nowhere else.
 
+Begin to read with turn(), in the room Turns: for every profile it looks, asks, reads, performs,
+judges and records. A profile's loop says what is asked and how a reply is read.
+
 The file is divided into rooms, each under its banner. A room uses only itself and those above it:
 
     Values, Config, Seams, Desktop, Records, Pictures, Win32 table, Sources, Shell, Windows
     desktop, Controls, Keys, Tools, Facts, Labels, Risks, Questions, Names, Bounds,
     Hands, Actuator, Watcher, Server answers, Model, Replies, Grammars, Grammar texts, Texts,
     Profiles, Journal, Exchange, Calibration, Eyes, Control check, Typing, Way, Turn engine, Proof,
-    Turns, Native turn, Two-agent loop, Chat loop, Story loop, Page, Report, Panel, As
+    Turns, Repeat, Native turn, Two-agent loop, Chat loop, Story loop, Page, Report, Panel, As
     described, Check, Demo desktop, Demo model, MCP, Terminal, Options, Look back, Command line.
 """
 
@@ -1216,6 +1219,7 @@ class Act:
     call: ToolCall
     way: int | None = None  # the number of the act of an earlier run that it is
     slowly: bool = False  # typed sign by sign, since something got lost before
+    said: str = ""  # what stood beside it
 
     @property
     def text(self) -> str:
@@ -1288,6 +1292,10 @@ class Look:
         return self.frame.window
 
 
+# Of a turn that looks right before an act, or not at all.
+NO_LOOK = Look(Frame(0, 0, 0, b"", b"", Rect(0, 0, 0, 0), Rect(0, 0, 0, 0), 0.0), b"", b"", "")
+
+
 class Ruling(NamedTuple):
     check: str
     holds: bool
@@ -1310,6 +1318,14 @@ class Outcome(NamedTuple):
     kind: str
     text: str
     checks: Sequence[Ruling] = ()  # by which a completion was proven or refused
+
+
+class End(Exception):
+    """Ends a run, with its outcome."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(outcome.text)
+        self.outcome = outcome
 
 
 Became = Literal["", "done", "refused", "failed", "half-way", "dry"]
@@ -1352,10 +1368,11 @@ class Deed:
         """Gives what was known at the places of a deed that was seen through, for its record."""
         if self.act_s is None or not self.controls:
             return None
-        return [
-            {**replace(known, value=None).to_json(), "box": on_grid(known.rect, area)}
-            for known in self.controls
-        ]
+        targets = []
+        for known in self.controls:
+            target = replace(known, value=None).to_json()
+            targets.append({**target, "box": on_grid(known.rect, area)})
+        return targets
 
 
 @dataclass
@@ -1556,7 +1573,7 @@ class StageRecord(Record, kind="stage"):
     observation: str | None = None
     bboxes: list[Any] | None = None
     actions: list[Any] | None = None  # executed
-    asked: list[Any] | None = None  # as in Chapter
+    asked: list[Any] | None = None  # as in Story
     raw_png: str | None = None
     annotated_png: str | None = None
 
@@ -9993,7 +10010,7 @@ class ExecutionLogger:
         told: Event
         if isinstance(event, Record):
             turn = event.turn or self.turn
-            event = replace(event, time=round(time.time(), 3), turn=turn)
+            event = replace(event, time=round(time.time(), 3), turn=number)
             line = redact(json.dumps(self.hide(to_json(event)), default=str))
             self._write(self._turns, line + "\n")
             told = from_json(json.loads(line))
@@ -10245,6 +10262,23 @@ class Manner(NamedTuple):
     settings: Mapping[str, float] = {}  # they go before what Config says
 
 
+class Asking(NamedTuple):
+    """What a role is asked, and what happens to a reply that is not understood."""
+
+    role: Role
+    messages: Sequence[Message]
+    manner: Manner | None = None  # None: the role's prompt and tools
+    shrinks: bool = False  # whether less would be sent the next time
+    corrections: int = 0
+    advice: Callable[[ToolError], str] = correction  # by which it is corrected
+
+
+class Unanswered(ToolError):
+    """No reply came this time; another turn may have one. `told` is what the model hears."""
+
+    told = ""
+
+
 Request = tuple[JsonDict, Sequence[Message]]  # its settings, and what it says
 
 # The ladder of forms of a request, which a server's answers make necessary, and how each is told.
@@ -10422,18 +10456,16 @@ class Session(Asker):
     def manner(self, role: Role) -> Manner:
         return Manner(self.profile.system(role), self.profile.vocabulary.schemas(role.tools))
 
-    def ask(
-        self,
-        role: Role,
-        messages: Sequence[Message],
-        shrinks: bool = False,
-        manner: Manner | None = None,
-    ) -> Reply | ModelError:
-        """The reply to `messages` behind the role's prompt, or the error of a failed exchange."""
-        # Several in a row are raised, and one that will not pass: a full context unless the caller
-        # sends less the next time (`shrinks`).
+    def ask(self, asking: Asking) -> Reply:
+        """Gives the reply to the messages behind the role's prompt; raises Unanswered for none.
+
+        Raises ModelError for a failure that will not pass, and for several in a row: a full context
+        will not, unless the caller sends less the next time.
+        """
+        role = asking.role
+        messages = asking.messages
         acting = role == self.profile.roles["executor"]
-        manner = manner or self.manner(role)
+        manner = asking.manner or self.manner(role)
         for hint in self.inbox.take_hints():
             self.logger.tell(HintRecord(hint))
             self.remind(HINT.format(hint))
@@ -10447,28 +10479,24 @@ class Session(Asker):
         reply = self.exchange(manner._replace(settings=settings), messages)
         more = max(message.image_tokens for message in messages)
         more += settings["max_tokens"]
-        self.full = self._is_full(reply, more)
+        if isinstance(reply, ModelError) or self.trouble:
+            self.full = self.trouble in ("context", "full")
+        else:
+            self.full = reply.usage.total + more > (self.model.context_length or sys.maxsize)
         if isinstance(reply, ModelError):
-            # Those that will not pass are raised, and any after too many in a row.
             self._failures += 1
             stays = reply.kind in PERMANENT_FAULTS
-            if shrinks and reply.kind == "context":
+            if asking.shrinks and reply.kind == "context":
                 stays = False
             if stays or self._failures > self.config.model_failures:
                 raise reply
             self.logger.tell(FailureRecord(reply.kind, str(reply)))
             self.say(f"warning: {reply}")
-            return reply
+            raise Unanswered(str(reply), reply.kind)
         self._failures = 0
         if acting:
             self._hints = []
         return reply
-
-    def _is_full(self, reply: Reply | ModelError, more: int) -> bool:
-        if isinstance(reply, ModelError) or self.trouble:
-            return self.trouble in ("context", "full")
-        holds = self.model.context_length or sys.maxsize
-        return reply.usage.total + more > holds
 
     def remind(self, hint: str) -> None:
         """The acting role hears it until a reply has come."""
@@ -10560,39 +10588,42 @@ class Session(Asker):
             question = f"SINCE_THIS_PICTURE:{new_lines}\n\n{question}"
         return Message("user", question, image, before=self._context)
 
-    def ask_until_read(
-        self,
-        role: Role,
-        messages: Sequence[Message],
-        manner: Manner,
-        corrections: int,
-        read: Callable[[Reply, bool], Taken],
-        advice: Callable[[ToolError], str],
-        shrinks: bool,
-    ) -> tuple[Taken | str, Reply | ModelError]:
-        """What `read` takes from a reply, or why it took nothing from the last one."""
-        # What it raises the model is told in the words of `advice`, so many times; `read` hears
-        # whether one is left.
-        why = NO_USABLE_CALL
-        for left in range(corrections, -1, -1):
-            reply = self.ask(role, messages, shrinks, manner)
-            if isinstance(reply, ModelError):
-                break
+    def ask_until_read(self, asking: Asking, read: Callable[[Reply, bool], Taken]) -> Taken:
+        """Gives what `read` takes from a reply; raises the ToolError by which it takes nothing.
+
+        `read` hears whether the model would be told what was wrong, and asked once more.
+        """
+        left = asking.corrections
+        told = NO_USABLE_CALL
+        while True:
             try:
-                return read(reply, left > 0), reply
+                reply = self.ask(asking)
+                return read(reply, left > 0)
+            except Unanswered as error:
+                error.told = told
+                raise
             except ToolError as error:
-                why = str(error)
-                self.why = self.why or why
-                self.logger.tell(NoCallRecord(error.kind, why))
-                answers = [Message("user", advice(error))]
-                # Its own call is shown as one; no words of ours in its mouth, which it says again.
-                for call in harmless_calls(reply)[:1] if manner.tools else []:
-                    if len(str(call.arguments)) < CALL_CHARS:
-                        shown, answer = answered_call(call, len(messages), advice(error))
-                        spoken = Message("assistant", "", more={"tool_calls": [shown]})
-                        answers = [spoken, answer]
-                messages = [*messages, *answers]
-        return why, reply
+                if not left:
+                    raise
+                self.note_lost(error)
+                told = str(error)
+                advice = asking.advice(error)
+            left -= 1
+            answers = [Message("user", advice)]
+            # Its own call is shown as one; no words of ours in its mouth, which it says again.
+            for call in harmless_calls(reply)[:1] if asking.manner and asking.manner.tools else []:
+                if len(str(call.arguments)) < CALL_CHARS:
+                    shown, answer = answered_call(call, len(asking.messages), advice)
+                    spoken = Message("assistant", "", more={"tool_calls": [shown]})
+                    answers = [spoken, answer]
+            asking = asking._replace(messages=[*asking.messages, *answers])
+
+    def note_lost(self, error: ToolError) -> None:
+        """Records why a reply led to no act; that there was none is recorded before."""
+        if isinstance(error, Unanswered):
+            return
+        self.why = self.why or str(error)
+        self.logger.tell(NoCallRecord(error.kind, str(error)))
 
 
 ####################################################################################################
@@ -11851,6 +11882,9 @@ PICTURE_GOOD_S = 0.5  # as long as the screen may have gone on while it was take
 REPLACED_MOST = 2
 
 
+Aim = tuple[str, list[Coordinate | None]]  # what an act does where; None is where the mouse is
+
+
 @dataclass(kw_only=True)
 class Progress(StateRecord):
     """Holds all that changes in a run; by its counters every turn makes progress or ends it."""
@@ -11867,8 +11901,8 @@ class Progress(StateRecord):
     # What acts led to, and what was looked at without an act.
     screens: Screens = field(default_factory=partial(Screens, maxlen=SCREENS_KEPT))
     tried: set[tuple[object, ...]] = field(default_factory=set)  # since the last new screen
-    last: tuple[Act, Frame] | None = None  # what was done last, and the screen before it
-    objected: list[Act] = field(default_factory=list)  # to these, since an act was done
+    last: tuple[Aim, Frame] | None = None  # what was done last, and the screen before it
+    objected: list[Aim] = field(default_factory=list)  # to these, since an act was done
     replaced: int = 0  # acts in a row that were refused, since their picture was none any more
 
     @property
@@ -11877,12 +11911,12 @@ class Progress(StateRecord):
 
     def take(self, record: Record) -> None:
         # Goes on to where this record was written.
-        turn = max(self.turn, record.turn)
+        latest = max(self.turn, record.turn)
         if isinstance(record, RunRecord) and record.task != self.task:
             if self.task:
                 self.memory.apply_compression(MemorySnapshot(f"An earlier task: {self.task}"))
             fresh = StateRecord(plan=self.plan, trail=self.trail)
-            vars(self).update(vars(fresh), task=record.task, first=turn)
+            vars(self).update(vars(fresh), task=record.task, first=latest)
         if isinstance(record, ActionRecord):
             self.memory.active_history.append(record)
             del self.memory.active_history[:-HISTORY_MOST]
@@ -11893,7 +11927,7 @@ class Progress(StateRecord):
             self.done_when = clean_checks(self.done_when)
         elif isinstance(record, EndRecord):  # the last turn may lack its own record
             self.refusals = [*record.refusals]
-        self.turn = turn
+        self.turn = latest
 
     def is_new_try(self, act: Act, step: int = 1) -> bool:
         """Tells whether nothing was done so since the last new screen, within such steps."""
@@ -11961,8 +11995,9 @@ def touch(run: Run, act: Act, look: Look) -> Deed:
         deed = take_steps(run, act, look.frame)
     if deed.acted:
         # What was insisted on is no slip, nor what comes next if it is the same once more.
-        insisted = any(is_same_aim(said, other) for other in run.progress.objected)
-        run.progress.last = None if insisted else (said, seen)
+        aim = aim_of(said)
+        insisted = aim in run.progress.objected
+        run.progress.last = None if insisted else (aim, seen)
         run.progress.objected.clear()
     words = "Not done: " if deed.refused else ""
     if deed.became == "half-way":
@@ -11986,11 +12021,26 @@ def touch(run: Run, act: Act, look: Look) -> Deed:
     return deed
 
 
+def aim_of(act: Act) -> Aim:
+    return act.name, [*targets_of(act)]
+
+
 def object_to(run: Run, act: Act, look: Look) -> None:
-    """Raises ToolError where a click is not done at once; the same again is obeyed."""
-    if act.name in HITS and repeats(run, act, look.frame):
+    """Raises ToolError where a click was just done and changed what is there; again is obeyed."""
+    # Small models often say their last call once more: on a checkbox or a menu that undoes it,
+    # and where a menu has closed it hits what nobody meant.
+    frame = look.frame
+    if run.progress.last is None or run.config.described or act.name not in HITS:
+        return
+    done, before = run.progress.last
+    if aim_of(act) != done or before.area != frame.area:
+        return
+    (point,) = points_of(targets_of(act), frame.area, run.eyes.desktop)
+    pixel = Rect(*point, 1, 1).scaled(frame.area, frame.rect)
+    part = SPOT.moved(pixel.left, pixel.top).intersection(frame.rect)
+    if difference(before.clean, frame.clean, frame.width, part=part):
         run.progress.last = None
-        run.progress.objected.append(act)
+        run.progress.objected.append(aim_of(act))
         error = ToolError(REPEATED, OTHER_CONTROL)
         error.advice = REPEATED
         raise error
@@ -12014,7 +12064,7 @@ def aim_closer(run: Run, act: Act, look: Look) -> tuple[Act, Look]:
     small = math.ceil(SMALL * area.width / look.frame.width)
     if controls.is_called(name, hit) and min(hit.rect[2:]) >= small:
         return act, look
-    if run.eyes.secrets or any(is_same_aim(act, other) for other in run.progress.objected):
+    if run.eyes.secrets or aim_of(act) in run.progress.objected:
         return act, look
     run.eyes.zoom(point)
     closer = run.eyes.look(f"closer_{run.session.requests:04d}")
@@ -12024,7 +12074,7 @@ def aim_closer(run: Run, act: Act, look: Look) -> tuple[Act, Look]:
         at = to_point(found, closer.frame.area)
         if target.contains(at) or controls.is_called(name, controls.one(at) or NO_CONTROL):
             return with_places(act, lambda _: found), closer
-    run.progress.objected.append(act)
+    run.progress.objected.append(aim_of(act))
     told = NOT_CONFIRMED.format(act.places[0], quoted_control(hit), in_quotes(name, 60))
     raise ToolError(told, OTHER_CONTROL)
 
@@ -12036,7 +12086,7 @@ def place_in(run: Run, closer: Look, name: str) -> Coordinate | None:
     if grammar:
         question = grammar.first_text(question, [])
 
-    def read(reply: Reply, _: bool) -> Act:
+    def read(reply: Reply, is_corrected: bool) -> Act:
         if grammar:
             act, _ = read_any(reply, (closer.frame.width, closer.frame.height), grammar.name)
             return act
@@ -12045,38 +12095,16 @@ def place_in(run: Run, closer: Look, name: str) -> Coordinate | None:
             return read_action(next(iter(actions), None), "", run.profile.vocabulary)
         return read_call(reply, run.profile.vocabulary)
 
-    answer, _ = run.session.ask_until_read(
-        run.executor._replace(name=f"{run.executor.name}, closer"),  # which hears no hints
-        [Message("user", "", closer.base64, question)],
-        run.session.used,
-        0,
-        read,
-        str,
-        False,
-    )
-    if isinstance(answer, Act) and names_agree(name, run.controls.said_of(answer)):
-        for place in answer.places:
-            return run.correction.place(place)
+    role = run.executor._replace(name=f"{run.executor.name}, closer")  # which hears no hints
+    messages = [Message("user", "", closer.base64, question)]
+    try:
+        found = run.session.ask_until_read(Asking(role, messages, run.session.used), read)
+    except ToolError as error:
+        run.session.note_lost(error)
+        return None
+    if found.places and names_agree(name, run.controls.said_of(found)):
+        return run.correction.place(found.places[0])
     return None
-
-
-def is_same_aim(one: Act, other: Act) -> bool:
-    return one.name == other.name and targets_of(one) == targets_of(other)
-
-
-def repeats(run: Run, act: Act, frame: Frame) -> bool:
-    """Tells whether a click was just done, and changed what is there."""
-    # Small models often say their last call once more: on a checkbox or a menu that undoes it,
-    # and where a menu has closed it hits what nobody meant.
-    if run.progress.last is None or run.config.described:
-        return False
-    done, before = run.progress.last
-    if not is_same_aim(act, done) or before.area != frame.area:
-        return False
-    (point,) = points_of(targets_of(act), frame.area, run.eyes.desktop)
-    pixel = Rect(*point, 1, 1).scaled(frame.area, frame.rect)
-    part = SPOT.moved(pixel.left, pixel.top).intersection(frame.rect)
-    return difference(before.clean, frame.clean, frame.width, part=part) is not None
 
 
 def refuse_replaced(run: Run, act: Act, seen: Frame, now: Frame | None = None) -> None:
@@ -12128,26 +12156,24 @@ def take_steps(run: Run, act: Act, frame: Frame) -> Deed:
     except (ToolError, Win32Error) as error:  # what failed ends the act
         kind = error.kind if isinstance(error, ToolError) else "windows"
         done.append(Deed(act, str(error), "refused", kind))
-    deed = whole_deed(on_whole(act, frame), done)
+    deed = replace(reduce(both_deeds, done), act=on_whole(act, frame))
     if not deed.acted or deed.refused not in ("", "another_window"):
         return deed
     deed = seen_deed(run, deed, whole, after)
     return replace(deed, act_s=round(act_s, 3), settle_ms=round(1000 * settle_s))
 
 
-def whole_deed(act: Act, done: Sequence[Deed]) -> Deed:
-    """Gives one deed of its steps."""
-    last = done[-1]
-    became = last.became
-    if last.refused and any(deed.acted for deed in done):
-        became = "half-way" if any(deed.begun for deed in done) else "failed"
+def both_deeds(one: Deed, other: Deed) -> Deed:
+    """Gives one deed of two steps of an act."""
+    became = other.became
+    if other.refused and one.acted:
+        became = "half-way" if one.begun or other.begun else "failed"
     return replace(
-        last,
-        act=act,
-        result="; ".join(deed.result for deed in done),
+        other,
+        result=f"{one.result}; {other.result}",
         became=became,
-        controls=[control for deed in done for control in deed.controls],
-        known="; ".join(deed.known for deed in done if deed.known),
+        controls=[*one.controls, *other.controls],
+        known="; ".join(filter(None, (one.known, other.known))),
     )
 
 
@@ -12438,9 +12464,11 @@ _RULED = re.compile(
 
 
 def examined(run: Run, question: str) -> str:
-    """Asks the examiner about a task; "" where no reply comes."""
-    reply = run.session.ask(run.profile.roles["examiner"], [Message("user", question)])
-    return strip_think(reply.text)[:FACT_CHARACTERS] if isinstance(reply, Reply) else ""
+    """Gives what the examiner says of a task, "" where no reply comes."""
+    asking = Asking(run.profile.roles["examiner"], [Message("user", question)])
+    with suppress(Unanswered):
+        return strip_think(run.session.ask(asking).text)[:FACT_CHARACTERS]
+    return ""
 
 
 _WORDS = re.compile(r"\b(?![a-z]{1,20}_[a-z])\w{4,}")  # no labels
@@ -12565,9 +12593,10 @@ def ask_about(
     messages = [Message("user", text, look.base64)]
     why = UNDECIDED
     for _ in range(2):
-        reply = run.session.ask(run.profile.roles["verifier"], messages)
-        if isinstance(reply, ModelError):
-            why = str(reply)
+        try:
+            reply = run.session.ask(Asking(run.profile.roles["verifier"], messages))
+        except Unanswered as error:
+            why = str(error)
             break
         said = strip_think(reply.text)[:FACT_CHARACTERS].strip()
         rulings = read_rulings(said, run.progress.done_when)
@@ -12710,46 +12739,71 @@ def as_believed(run: Run, outcome: Outcome) -> Outcome:
 
 GOAL_STATUS = "Goal status: {} -> {}"
 
-TakeTurn = Callable[[], Outcome | None]
+class Loop:
+    """What a profile's turns ask, and how they read the answer: `turn` calls each in its order."""
+
+    idle: bool | None = None  # whether a turn without an act is progress
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+
+    def look(self) -> Look:
+        """Gives what the model is asked about; NO_LOOK where it is not shown the present screen."""
+        return self.run.eyes.look()
+
+    def request(self, look: Look) -> Asking | None:
+        """Gives messages and tools; None to ask nothing."""
+        raise NotImplementedError
+
+    def read(self, look: Look, reply: Reply, is_corrected: bool) -> Act:
+        """Gives the act that a reply asks for; raises ToolError for none.
+
+        `is_corrected` says whether the model would be told that, and asked once more.
+        """
+        raise NotImplementedError
+
+    def acts(self, look: Look) -> Iterable[tuple[Act, Look]]:
+        """Asks, and reads the reply; gives each act with the look that it relies on."""
+        asking = self.request(look)
+        if asking:
+            yield self.run.session.ask_until_read(asking, partial(self.read, look)), look
+
+    def heard(self, deed: Deed, look: Look) -> Deed:
+        """Keeps what the model will be told of a deed; for the record it may be told otherwise."""
+        return deed
+
+    def lost(self, error: ToolError, look: Look) -> bool | None:
+        """Keeps why no act came of a turn; whether that is progress."""
+        return False
+
+    def close(self, helped: bool | None, end: Outcome | None) -> None:
+        """Prepares the next turn after one that helped or not, or the run's end."""
 
 
-def run_turns(run: Run, begin: Callable[[], TakeTurn]) -> Outcome:
-    """`begin` prepares the profile's turns, at first and whenever a way was left to it."""
-    logger = run.logger
-    most = most_turns(run)
-    for step in run.way.steps if run.way else ():
-        act = step.act
-        if run.actuator.secrets.unknown(act.text):
-            raise AgentError(f"{act} needs the value of a secret; give its name with --secret.")
-    take_turn = None if run.way else begin()
-    while run.progress.turn - run.progress.planned < run.progress.first + most:
-        run.progress.turn += 1
-        run.progress.began = run.clock.now()
-        logger.turn = run.progress.turn
-        mode = run.progress.mode
-        logger.tell(Section(f"TURN {run.progress.turn} - {run.profile.modes.get(mode, mode)}"))
-        active = len(run.progress.memory.active_history)
-        archives = len(run.progress.memory.all_snapshots)
-        logger.say(
-            f"STATE UPDATE turn {run.progress.turn}, {active} active actions, {archives} archives,"
-            f" {run.progress.stalled} turns without progress",
-            2,
-        )
-        led, outcome = way_turn(run)
-        if led:
-            take_turn = None
-        elif not outcome:
-            take_turn = take_turn or begin()
-            touched = run.progress.touched
-            outcome = take_turn()
-            if run.way and run.progress.touched > touched:
-                run.way.left = False
-                run.way.reach += 1
-        if outcome:
-            return outcome
-        logger.tell(run.progress)
-        run.clock.sleep(run.config.turn_delay)
-    return Outcome("max_steps", f"Not completed within {count_of(most, 'turn')}.")
+def turn(run: Run, loop: Loop) -> None:
+    """Takes one turn of any profile. Begin to read here.
+
+    Looks at the screen, asks the model, reads its reply as acts, performs each, judges what came
+    of it and records that. Raises End where the run is over.
+    """
+    helped: list[bool | None] = []
+    end: Outcome | None = None
+    look = loop.look()
+    try:
+        for act, seen in loop.acts(look):  # which asks, and reads the reply
+            deed = loop.heard(perform(run, act, seen), seen)
+            keep(run, act, deed, seen)
+            helped.append(deed.helped)
+            end = end or deed.end
+    except ToolError as error:  # no reply, or one without an act that can be done
+        helped.append(loop.lost(error, look))
+    progress: bool | None = True in helped  # all in all; None: neither that nor a lack of it
+    if not progress and False not in (helped or [loop.idle]):
+        progress = None
+    end = end or escalate(run, progress)
+    loop.close(progress, end)
+    if end:
+        raise End(end)
 
 
 TURNS_AN_ACT = 5  # of a conversation: looks, corrections, refused claims
@@ -12762,10 +12816,34 @@ def most_turns(run: Run) -> int:
     return config.max_steps
 
 
+def begin_turn(run: Run, most: int) -> None:
+    """Counts it, and writes it into the log; raises End where there were so many."""
+    progress = run.progress
+    if progress.turn - progress.planned >= progress.first + most:
+        raise End(Outcome("max_steps", f"Not completed within {count_of(most, 'turn')}."))
+    progress.turn += 1
+    progress.began = run.clock.now()
+    run.logger.turn = progress.turn
+    mode = run.profile.modes.get(progress.mode, progress.mode)
+    run.logger.tell(Section(f"TURN {progress.turn} - {mode}"))
+    active = len(progress.memory.active_history)
+    archives = len(progress.memory.all_snapshots)
+    run.logger.say(
+        f"STATE UPDATE turn {progress.turn}, {active} active actions, {archives} archives,"
+        f" {progress.stalled} turns without progress",
+        2,
+    )
+
+
 QUESTIONS_MOST = 3  # of a task
 # How the status of a goal begins that is done or given up: few servers hold a model to the three
 # that its tool lists.
 STATUS_FOR_REVIEW = ("DONE", "COMPLETE", "FINISH", "SUCCESS", "BLOCKED", "FAIL")
+FINAL_ANSWER = "final_answer"  # words in the place of a call, which may say that it is done
+
+
+def final_answer(said: str) -> Act:
+    return Act(FINAL_ANSWER, {}, ToolCall(FINAL_ANSWER, {}), said=said)
 
 
 def perform(run: Run, act: Act, look: Look) -> Deed:
@@ -12779,6 +12857,10 @@ def perform(run: Run, act: Act, look: Look) -> Deed:
             run.progress.needs_review = True
             return Deed(act, result)
         return Deed(act, result, helped=is_watching(run, look))
+    if act.name == FINAL_ANSWER:
+        return check_completion(run, act, act.said, CLAIM.search(act.said) is not None)
+    if act.name in PLANNER_TOOLS:
+        return follow_plan(run, act)
     if act.name == "failed":
         return follow_words(run, act, args["evidence"])
     if act.name == "ask_person":
@@ -12814,6 +12896,33 @@ def follow_words(run: Run, act: Act, text: str) -> Deed:
         return Deed(act, GOAL_STATUS.format("instructions", "BLOCKED"))
     result = f"the model says it cannot: {cut(text, 300)}"
     return Deed(act, result, end=Outcome("failed", result))
+
+
+def with_tools_meant(run: Run, instructions: str) -> str:
+    """The planner's words, and which tools it means where it says other names."""
+    words = run.profile.words(run.executor)
+    for name in dict.fromkeys(re.findall(r"(?<![\w.\"'])[a-z]+_[a-z_]+\b", instructions)):
+        meant = words.meant(name)
+        if meant not in ("", name) and name not in run.progress.task:
+            instructions += f" ({name} is the tool {meant}.)"
+    return instructions
+
+
+def follow_plan(run: Run, act: Act) -> Deed:
+    """Takes a plan over, or archives; neither is progress nor a lack of it."""
+    progress = run.progress
+    args = act.args
+    if act.name == "archive":
+        patterns = args.get("patterns_detected", "")
+        number = archive(run, args["summary"], args["archived_turns"], patterns)
+        return Deed(act, f"archived {number} turns", helped=None)
+    progress.plan = act.said or act.reasoning or progress.plan
+    checks = real_checks(run, args.get("done_when", ()))
+    progress.done_when = progress.done_when or checks
+    if not progress.touched:  # what their files hold now they held before
+        progress.files = {**file_facts(*progress.done_when), **progress.files}
+    progress.execution_instructions = with_tools_meant(run, args["instructions"])
+    return Deed(act, f"plan: {args['instructions']}", helped=None)
 
 
 def ask_person(run: Run, act: Act, question: str) -> Deed:
@@ -12888,8 +12997,10 @@ def refuse_unseen(run: Run, act: Act, seen: Frame | None, now: Frame) -> None:
         refuse_replaced(run, act, seen, now)
 
 
-def keep(run: Run, act: Act, deed: Deed, look: Look, said: str) -> None:
+def keep(run: Run, act: Act, deed: Deed, look: Look) -> None:
     """Puts a turn's act as the model said it, with what came of it, into journal and memory."""
+    if act.name in PLANNER_TOOLS:
+        return  # a plan has a record of its own
     act = on_whole(act, look.frame)  # where memory keeps its places
     given = act.given
     if run.grammar:
@@ -12904,7 +13015,7 @@ def keep(run: Run, act: Act, deed: Deed, look: Look, said: str) -> None:
         shown_args(given),
         result,
         look.screenshot,
-        said,
+        act.said,
         deed.changed,
         deed.region,
         act.reasoning,
@@ -12914,108 +13025,6 @@ def keep(run: Run, act: Act, deed: Deed, look: Look, said: str) -> None:
         act.way,
     )
     note_action(run, record, act)
-
-
-LOOKS_MOST = 1000  # for one act, in case that it is no person who pauses it
-
-
-JOIN_PATIENCE_S = 1.0  # less than a request takes: a program that the model started may come up
-JOINED_AT = 3  # so many steps may be next after one act of the model, after each other one more
-WAY_CLAIM = (
-    "Each act of {}, an earlier run that completed this task, was done again where the screen"
-    " looked as it did then, or has become needless."
-)
-WAY_LEFT = "DONE SO FAR, as in an earlier run of this task: {}. THEN CAME {}"
-
-
-def way_turn(run: Run) -> tuple[bool, Outcome | None]:
-    """Whether the turn is one of the way, not of the model, and then the run's end."""
-    way = run.way
-    if not way or way.left or way.next == len(way.steps):
-        return False, None
-    clock = run.clock
-    patience_s = way.steps[way.next].patience_s if way.reach == 1 else JOIN_PATIENCE_S
-    end = clock.now() + patience_s
-    for _ in range(LOOKS_MOST):
-        step, why, look = find_place(run, way)
-        if not why:
-            deed = perform(run, step.act, look)
-            keep(run, step.act, deed, look, "")
-            if deed.refused != "stale_frame" or deed.begun:
-                break  # else it was refused for nothing but a new look
-            end = clock.now() + patience_s
-        elif clock.now() >= end:
-            why = f"{step.act}: {why}; see {way.folder.name}/{step.look.screenshot}."
-            return False, leave_way(run, way, Outcome("differs", why))
-        else:
-            clock.sleep(0.25)
-    way.next = step.act.way or 0
-    way.reach = 1
-    outcome = None
-    if deed.refused:
-        outcome = leave_way(run, way, Outcome("refused", deed.result))
-    elif step is way.steps[-1]:
-        outcome = end_of_way(run, way)
-    return True, outcome or escalate(run, not deed.refused)
-
-
-def find_place(run: Run, way: Way) -> tuple[Step, str, Look]:
-    """The first step that may be next and whose place is here, else the expected one and why."""
-    found = []
-    seen = None
-    for step in way.steps[way.next :][: way.reach]:
-        part = Rect(*step.look.part)
-        if part != seen:
-            # The act's places are on the grid of that part, in a picture of its own size.
-            closer = middle_of(part) if part.width else None
-            size = Size(step.look.width, step.look.height)
-            run.eyes.zoom(closer, size if size.pixels else None)
-            look = run.eyes.look()
-            seen = part
-        place = Place(step.act, look.frame, run.eyes, run.controls)
-        why = why_not_here(step, way.folder, place)
-        found.append((step, why, look))
-        if not why:
-            return found[-1]
-    return found[0]
-
-
-def end_of_way(run: Run, way: Way) -> Outcome | None:
-    # It is a claim, which is judged as one of the model.
-    if not way.checks:
-        return Outcome("completed", f"Repeated {way.next} acts.")
-    claim = WAY_CLAIM.format(way.folder.name)
-    deed = check_completion(run, way.steps[-1].act, claim, counts=False)
-    tell_turn(run, "way", "its end", deed.result)
-    if not deed.end:
-        leave_way(run, way, Outcome("disproved", deed.result))
-    return deed.end
-
-
-def leave_way(run: Run, way: Way, why: Outcome) -> Outcome | None:
-    # To the model, until that has acted; it hears once what was done and what was expected. One
-    # that is repeated ends there.
-    if not way.checks:
-        return why
-    way.left = True
-    if way.reach == 1:  # else it was not joined again
-        way.reach = JOINED_AT - 1
-        run.progress.needs_review = True
-        name = way.folder.name
-        run.logger.tell(WayRecord(name, why.text, why.kind == "disproved"))
-        run.logger.say(f"The way of {name} is left to the model: {why.text}")
-        done = "; ".join(str(step.act) for step in way.steps[: way.next])
-        run.session.remind(WAY_LEFT.format(cut(done, 600) or "nothing", why.text))
-    return None
-
-
-def judge_words(run: Run, said: str) -> Deed:
-    """Takes words in the place of a call, which may say that the task is done."""
-    act = Act("final_answer", {}, ToolCall("final_answer", {}))
-    deed = check_completion(run, act, said, CLAIM.search(said) is not None)
-    # The words are told as the run's end: said twice, they look like two things.
-    note_action(run, ActionRecord(act.name, "", deed.result, response_text=said))
-    return deed
 
 
 def note_action(run: Run, record: ActionRecord, act: Act | None = None) -> None:
@@ -13137,6 +13146,169 @@ def resume(run: Run) -> None:
 
 
 ####################################################################################################
+# Repeat - the acts of an earlier run as turns of this one, and all turns of a run
+####################################################################################################
+
+LOOKS_MOST = 1000  # for one act, in case that it is no person who pauses it
+
+
+JOIN_PATIENCE_S = 1.0  # less than a request takes: a program that the model started may come up
+JOINED_AT = 3  # so many steps may be next after one act of the model, after each other one more
+WAY_CLAIM = (
+    "Each act of {}, an earlier run that completed this task, was done again where the screen"
+    " looked as it did then, or has become needless."
+)
+WAY_LEFT = "DONE SO FAR, as in an earlier run of this task: {}. THEN CAME {}"
+
+
+class Repeat(Loop):
+    """The acts of an earlier run, while the screen is as it was before each of them."""
+
+    def __init__(self, run: Run, way: Way) -> None:
+        super().__init__(run)
+        self.way = way
+        self.deed: Deed | None = None  # of this turn
+        for step in way.steps:
+            if run.actuator.secrets.unknown(step.act.text):
+                needs = f"{step.act} needs the value of a secret; give its name with --secret."
+                raise AgentError(needs)
+
+    def look(self) -> Look:
+        return NO_LOOK  # to find the next place takes looks of its own
+
+    def acts(self, look: Look) -> Iterable[tuple[Act, Look]]:
+        self.deed = None
+        for _ in range(LOOKS_MOST):
+            found = self.wait_for_place()
+            if not found:
+                return
+            yield found
+            if not self.needs_look:
+                return
+
+    @property
+    def needs_look(self) -> bool:
+        """Tells whether the last act was refused for nothing but a new look."""
+        deed = self.deed
+        return deed is not None and deed.refused == "stale_frame" and not deed.begun
+
+    def wait_for_place(self) -> tuple[Act, Look] | None:
+        """Waits until the next act has its place here; if it has none, the model has the turn."""
+        way = self.way
+        if way.left or way.next == len(way.steps):
+            return None
+        clock = self.run.clock
+        patience_s = way.steps[way.next].patience_s if way.reach == 1 else JOIN_PATIENCE_S
+        end = clock.now() + patience_s
+        while True:
+            step, why, look = self.nearest()
+            if not why:
+                return step.act, look
+            if clock.now() >= end:
+                why = f"{step.act}: {why}; see {way.folder.name}/{step.look.screenshot}."
+                self.leave(Outcome("differs", why))
+                return None
+            clock.sleep(0.25)
+
+    def nearest(self) -> tuple[Step, str, Look]:
+        """Finds the first step that may be next and whose place is here, else the next, and why."""
+        run = self.run
+        way = self.way
+        found = []
+        seen = None
+        for step in way.steps[way.next :][: way.reach]:
+            part = Rect(*step.look.part)
+            if part != seen:
+                # The act's places are on the grid of that part, in a picture of its own size.
+                closer = middle_of(part) if part.width else None
+                size = Size(step.look.width, step.look.height)
+                run.eyes.zoom(closer, size if size.pixels else None)
+                look = run.eyes.look()
+                seen = part
+            place = Place(step.act, look.frame, run.eyes, run.controls)
+            why = why_not_here(step, way.folder, place)
+            found.append((step, why, look))
+            if not why:
+                return found[-1]
+        return found[0]
+
+    def heard(self, deed: Deed, look: Look) -> Deed:
+        self.deed = deed
+        if self.needs_look:
+            return replace(deed, helped=None)
+        self.way.next = deed.act.way or 0
+        self.way.reach = 1
+        return replace(deed, helped=not deed.refused)
+
+    def close(self, helped: bool | None, end: Outcome | None) -> None:
+        if self.deed is None or self.needs_look:
+            return
+        if self.deed.refused:
+            self.leave(Outcome("refused", self.deed.result))
+        elif self.way.next == len(self.way.steps):
+            self.end(self.deed.act)
+
+    def end(self, last: Act) -> None:
+        """Claims that the task is done, which is judged as a claim of the model."""
+        way = self.way
+        if not way.checks:
+            raise End(Outcome("completed", f"Repeated {way.next} acts."))
+        claim = WAY_CLAIM.format(way.folder.name)
+        deed = check_completion(self.run, last, claim, counts=False)
+        tell_turn(self.run, "way", "its end", deed.result)
+        if deed.end:
+            raise End(deed.end)
+        self.leave(Outcome("disproved", deed.result))
+
+    def leave(self, why: Outcome) -> None:
+        """Leaves it to the model, until that has acted; raises End for one that is repeated."""
+        # The model hears once what was done and what was expected.
+        way = self.way
+        run = self.run
+        if not way.checks:
+            raise End(why)
+        way.left = True
+        if way.reach == 1:  # else it was not joined again
+            way.reach = JOINED_AT - 1
+            run.progress.needs_review = True
+            name = way.folder.name
+            run.logger.tell(WayRecord(name, why.text, why.kind == "disproved"))
+            run.logger.say(f"The way of {name} is left to the model: {why.text}")
+            done = "; ".join(str(step.act) for step in way.steps[: way.next])
+            run.session.remind(WAY_LEFT.format(cut(done, 600) or "nothing", why.text))
+
+    def join_later(self) -> None:
+        """Looks for its next places again, now that the model has acted."""
+        self.way.left = False
+        self.way.reach += 1
+
+
+def run_turns(run: Run, begin: Callable[[Run], Loop]) -> Outcome:
+    """Takes turns to the run's end; `begin` gives the profile's loop, anew after acts of a way."""
+    progress = run.progress
+    most = most_turns(run)
+    way = Repeat(run, run.way) if run.way else None
+    loop = None if way else begin(run)
+    try:
+        while True:
+            begin_turn(run, most)
+            if way:
+                turn(run, way)
+            if way and way.deed:
+                loop = None
+            else:
+                touched = progress.touched
+                loop = loop or begin(run)
+                turn(run, loop)
+                if way and progress.touched > touched:
+                    way.join_later()
+            run.logger.tell(progress)
+            run.clock.sleep(run.config.turn_delay)
+    except End as end:
+        return end.outcome
+
+
+####################################################################################################
 # Native turn - one turn of a model that is asked in its own grammar
 ####################################################################################################
 
@@ -13176,36 +13348,6 @@ def native_manner(grammar: Grammar, config: Config, picture: Size) -> Manner:
     return Manner(grammar.announce(picture), settings=settings)
 
 
-class NativeTurn(NamedTuple):
-    """A turn whose picture is still shown."""
-
-    image: bytes
-    reply: str  # as it was
-    number: int
-
-
-@dataclass
-class Native:
-    grammar: Grammar
-    picture: Size
-    manner: Manner
-    shown: deque[NativeTurn]  # before the present turn, as many as keep their picture
-
-
-def begin_native(run: Run) -> Native | None:
-    """None without a grammar, which decides on the size of pictures."""
-    grammar = run.grammar
-    if grammar is None:
-        return None
-    config = at_size_of(run.eyes.desktop, run.eyes.config, grammar)
-    run.eyes.config = config
-    picture = screen_size(config)
-    manner = native_manner(grammar, config, picture)
-    most = config.keep_last_screenshots or grammar.screenshots
-    shown: deque[NativeTurn] = deque(maxlen=most - 1)  # one is that of the present turn
-    return Native(grammar, picture, manner, shown)
-
-
 NATIVE_NOTES = """\
 {dry_run}
 Your last thought: {thought}
@@ -13230,77 +13372,10 @@ def unseen_effect(record: ActionRecord) -> str:
     return "" if record.changed else "the screen did not change"
 
 
-def native_messages(run: Run, native: Native, look: Look) -> list[Message]:
-    """The turns whose pictures are shown, the first with the task and the steps before it."""
-    # The last has notes on what no picture tells; without them a reply that was refused, and is
-    # shown as it was, would be repeated for ever.
-    config = run.config
-    grammar = native.grammar
-    first_shown = native.shown[0].number if native.shown else run.progress.turn
-    archived = any(snapshot.turns for snapshot in run.progress.memory.all_snapshots)
-    told = ["(earlier steps, left out)"] if archived else []
-    for record in run.progress.memory.active_history:
-        if record.turn < first_shown:
-            told.append(native_step(record))
-    words = grammar.first_text(run.progress.execution_instructions or run.progress.task, told)
-    messages: list[Message] = []
-    for turn in native.shown:
-        messages += shown_to(grammar, words, turn.image)
-        words = ""
-        messages.append(Message("assistant", turn.reply))
-    last = run.progress.memory.get_last_action_for_validation()
-    listed = run.controls.listed(look, grammar.sides(native.picture))
-    notes = fill_form(
-        NATIVE_NOTES,
-        dry_run=DRY_RUN if config.dry_run else "",
-        thought=cut(last.reasoning, THOUGHT_CHARS),
-        effect=cut(unseen_effect(last), EVIDENCE_CHARS),
-        recovered=RECOVERED if run.progress.just_recovered else "",
-        stalled=run.progress.stalled if run.progress.stalled >= config.stall_after(1) else 0,
-        listed=listed and LISTED.format(listed),
-    )
-    words = f"{words}\n\n{notes}".strip()
-    return messages + shown_to(grammar, words, look.base64)
-
-
 def shown_to(grammar: Grammar, words: str, image: bytes) -> list[Message]:
     if words and grammar.text_apart:
         return [Message("user", words), Message("user", "", image)]
     return [Message("user", "", image, before=words)]
-
-
-def ask_native(run: Run, native: Native, look: Look) -> tuple[Act | str, str]:
-    """A reply's act, or why there is none, and its sentence."""
-    grammar = native.grammar
-    picture = native.picture
-
-    def read(reply: Reply, _: bool) -> Act:
-        act, is_its_form = read_any(reply, picture, grammar.name)
-        if not is_its_form:
-            another = f"another grammar than {grammar.name}"
-            run.session.say_once(another, f"note: the model answers in {another}; see --grammar.")
-        return act
-
-    active = len(run.progress.memory.active_history)
-    act, reply = run.session.ask_until_read(
-        run.executor,
-        native_messages(run, native, look),
-        native.manner,
-        run.config.reply_corrections,
-        read,
-        grammar.correction,
-        active + len(native.shown) > 0,
-    )
-    if run.session.full:
-        native.shown.clear()
-        if active:
-            archive_by_itself(run, active // 2)
-    if isinstance(act, str) or isinstance(reply, ModelError):
-        return NO_USABLE_CALL, ""
-    if act.name != PERSON:
-        said = reply_as_it_was(reply)
-        native.shown.append(NativeTurn(look.base64, said, run.progress.turn))
-    return act, act.call.said
 
 
 def reply_as_it_was(reply: Reply) -> str:
@@ -13318,15 +13393,6 @@ def reply_as_it_was(reply: Reply) -> str:
 ####################################################################################################
 
 
-def begin_two_agents(run: Run) -> TakeTurn:
-    plans = "planner" in run.profile.roles
-    if plans and not run.progress.turn:
-        run.eyes.look()  # what the screen was before, for people: no act relies on it
-    if plans and (run.progress.needs_review or not run.progress.execution_instructions):
-        run.progress.mode = "PLANNING"
-    return partial(two_agent_turn, run, begin_native(run))
-
-
 def is_review_due(run: Run) -> bool:
     config = run.config
     interval = config.review_interval or sys.maxsize
@@ -13337,44 +13403,6 @@ def is_review_due(run: Run) -> bool:
 
 
 PLANNER_IN_A_ROW = 2  # requests to it: one to archive, one to plan; then the executor has its turn
-
-
-def two_agent_turn(run: Run, native: Native | None) -> Outcome | None:
-    plans = "planner" in run.profile.roles
-    if plans and run.progress.mode != "EXECUTION":  # older journals say PLANNING of one alone, too
-        plan_turn(run)
-        return None
-    described = run.config.described
-    may_plan = plans and described and run.progress.planner_streak < PLANNER_IN_A_ROW
-    if may_plan and is_review_due(run):
-        run.eyes.look()  # as described, a turn that only leaves the next one to it
-        run.progress.mode = "PLANNING"
-        run.progress.needs_review = False
-        return None
-    run.progress.planner_streak = 0
-    run.progress.since_review += 1
-    by_itself = plans or not native  # a grammar has a history of its own
-    if by_itself and not described and run.progress.memory.needs_compression:
-        archive_by_itself(run, run.config.memory_keep_actions)
-    outcome = acting_turn(run, native)
-    if plans and not described and is_review_due(run):
-        run.progress.mode = "PLANNING"
-    return outcome
-
-
-def acting_turn(run: Run, native: Native | None) -> Outcome | None:
-    look = run.eyes.look()
-    if native:
-        act, said = ask_native(run, native, look)
-    else:
-        act, said = ask_executor(run, look)
-    if isinstance(act, str):
-        lost = ActionRecord("no_call", "", act, look.screenshot, said)
-        note_action(run, lost)
-        return escalate(run, progress=False)
-    deed = perform(run, act, look)
-    keep(run, act, deed, look, said)
-    return deed.end or escalate(run, deed.helped)
 
 
 def history_text(record: ActionRecord, form: ReportForm, described: bool) -> str:
@@ -13434,42 +13462,23 @@ def context_text(run: Run) -> str:
     )
 
 
-def ask_role(
-    run: Run, role: Role, question: str, look: Look | None, corrections: int
-) -> tuple[Act | str, str]:
-    """What a role calls, or why nothing, and what it says to a question behind the run's story."""
-    active = len(run.progress.memory.active_history)
-    session = run.session
-    words = run.profile.words(role)
-    manner = session.manner(role)
+def asked_of(run: Run, role: Role, question: str, look: Look, corrections: int) -> Asking:
+    """Asks a role a question behind the run's story."""
+    progress = run.progress
     briefing = role.briefing.format(
         **vars(run.config),
-        task=run.progress.task,
-        plan=cut(run.progress.plan, run.profile.report.plan_chars),
-        instructions=run.progress.execution_instructions,
+        task=progress.task,
+        plan=cut(progress.plan, run.profile.report.plan_chars),
+        instructions=progress.execution_instructions,
     )
-
-    def read(reply: Reply, may_object: bool) -> Act:
-        act = read_call(reply, words)
-        if look and may_object:
-            object_to(run, with_places(act, run.correction.place), look)
-        return act
-
-    image = look.base64 if look else b""
-    act, reply = session.ask_until_read(
+    manner = run.session.manner(role)
+    return Asking(
         role,
-        [session.placed(context_text(run), question, image)],
+        [run.session.placed(context_text(run), question, look.base64)],
         manner._replace(system=briefing + manner.system),
-        corrections,
-        read,
-        correction,
-        active > 1,
+        shrinks=len(progress.memory.active_history) > 1,
+        corrections=corrections,
     )
-    if isinstance(act, str) and active > 1 and session.full:
-        archive_by_itself(run, active // 2)
-    if isinstance(reply, Reply):
-        return act, without_calls(cut_repetition(strip_think(reply.text)))
-    return act, ""
 
 
 def planner_question(run: Run) -> str:
@@ -13503,65 +13512,7 @@ def planner_question(run: Run) -> str:
     )
 
 
-def with_tools_meant(run: Run, instructions: str) -> str:
-    """The planner's words, and which tools it means where it says other names."""
-    words = run.profile.words(run.executor)
-    for name in dict.fromkeys(re.findall(r"(?<![\w.\"'])[a-z]+_[a-z_]+\b", instructions)):
-        meant = words.meant(name)
-        if meant not in ("", name) and name not in run.progress.task:
-            instructions += f" ({name} is the tool {meant}.)"
-    return instructions
-
-
-def plan_turn(run: Run) -> None:
-    """Afterwards the executor has instructions and memory has room."""
-    config = run.config
-    planner = run.profile.roles["planner"]
-    left = max(1, PLANNER_IN_A_ROW - run.progress.planner_streak)
-    corrections = min(config.reply_corrections, left - 1)
-    question = planner_question(run)
-    asked = run.session.requests
-    act, said = ask_role(run, planner, question, None, corrections)
-    run.progress.planned += not config.described
-    run.progress.planner_streak += run.session.requests - asked
-    run.progress.no_plan = ""
-    goes_on = config.described
-    if isinstance(act, str):
-        run.progress.no_plan = act
-        run.progress.plan = said or run.progress.plan
-        done = "no usable plan"
-    elif act.name == "update_plan":
-        args = act.args
-        goes_on = False
-        run.progress.plan = said or act.reasoning or run.progress.plan
-        checks = real_checks(run, args.get("done_when", ()))
-        run.progress.done_when = run.progress.done_when or checks
-        if not run.progress.touched:  # what their files hold now they held before
-            run.progress.files = {**file_facts(*run.progress.done_when), **run.progress.files}
-        run.progress.execution_instructions = with_tools_meant(run, args["instructions"])
-        done = f"plan: {args['instructions']}"
-    else:
-        args = act.args
-        patterns = args.get("patterns_detected", "")
-        number = archive(run, args["summary"], args["archived_turns"], patterns)
-        done = f"archived {number} turns"
-    if run.progress.memory.needs_compression:
-        number = archive_by_itself(run, config.memory_keep_actions)
-        done += f"; archived {number} turns by itself"
-    if not goes_on or run.progress.planner_streak >= PLANNER_IN_A_ROW:
-        if not run.progress.execution_instructions:  # a silent planner must not stop the run
-            run.progress.execution_instructions = f"Carry out the task: {run.progress.task}"
-        run.progress.mode = "EXECUTION"
-        run.progress.needs_review = False
-        run.progress.since_review = 0
-    progress = run.progress
-    run.logger.tell(
-        PlanRecord(done, progress.plan, progress.execution_instructions, progress.done_when)
-    )
-    tell_turn(run, planner.name, done, "")
-
-
-def ask_executor(run: Run, look: Look) -> tuple[Act | str, str]:
+def executor_question(run: Run, look: Look) -> str:
     config = run.config
     form = run.profile.report
     listed = run.controls.listed(look)
@@ -13574,7 +13525,7 @@ def ask_executor(run: Run, look: Look) -> tuple[Act | str, str]:
             done = f"{last.tool} {cut(last.args or last.result, 300)}"
     windows = run.eyes.windows()
     behind = [other for other in windows if not same_window(other, look.window)]
-    question = fill_form(
+    return fill_form(
         DESCRIBED_QUESTION if config.described else EXECUTOR_FORM,
         window=title_text(look.window),
         closer=CLOSER_PICTURE if look.frame.whole else "",
@@ -13588,7 +13539,220 @@ def ask_executor(run: Run, look: Look) -> tuple[Act | str, str]:
         turn=run.progress.turn,
         most=run.progress.first + run.progress.planned + config.max_steps,
     )
-    return ask_role(run, run.executor, question, look, config.reply_corrections)
+
+
+class TwoAgents(Loop):
+    """A planner that does not see the screen, and an executor that does, or one alone."""
+
+    requests = 0  # before this turn
+    said = ""  # the words of the last reply
+    keeps_history = False  # whether it has a history of its own
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        progress = run.progress
+        self.has_planner = "planner" in run.profile.roles
+        if self.has_planner and not progress.turn:
+            run.eyes.look()  # what the screen was before, for people: no act relies on it
+        if not self.has_planner:  # older journals say "PLANNING" of one alone, too
+            progress.mode = "EXECUTION"
+        elif progress.needs_review or not progress.execution_instructions:
+            progress.mode = "PLANNING"
+
+    def look(self) -> Look:
+        run = self.run
+        progress = run.progress
+        described = run.config.described
+        self.requests = run.session.requests
+        if self.run.progress.mode == "PLANNING":
+            return NO_LOOK
+        may_plan = self.has_planner and described and progress.planner_streak < PLANNER_IN_A_ROW
+        if may_plan and is_review_due(run):
+            progress.mode = "PLANNING"  # as described, this turn only leaves the next one to it
+            progress.needs_review = False
+            return run.eyes.look()
+        progress.planner_streak = 0
+        progress.since_review += 1
+        by_itself = self.has_planner or not self.keeps_history
+        if by_itself and not described and progress.memory.needs_compression:
+            archive_by_itself(run, run.config.memory_keep_actions)
+        return run.eyes.look()
+
+    def request(self, look: Look) -> Asking | None:
+        if self.run.progress.mode == "PLANNING" and look is not NO_LOOK:
+            return None
+        run = self.run
+        corrections = run.config.reply_corrections
+        if self.run.progress.mode == "EXECUTION":
+            return asked_of(run, run.executor, executor_question(run, look), look, corrections)
+        left = max(1, PLANNER_IN_A_ROW - run.progress.planner_streak)
+        planner = run.profile.roles["planner"]
+        return asked_of(run, planner, planner_question(run), look, min(corrections, left - 1))
+
+    def read(self, look: Look, reply: Reply, is_corrected: bool) -> Act:
+        run = self.run
+        role = run.profile.roles["planner"] if self.run.progress.mode == "PLANNING" else run.executor
+        self.said = without_calls(cut_repetition(strip_think(reply.text)))
+        act = read_call(reply, run.profile.words(role))
+        if is_corrected and self.run.progress.mode == "EXECUTION":
+            object_to(run, with_places(act, run.correction.place), look)
+        return replace(act, said=self.said)
+
+    def heard(self, deed: Deed, look: Look) -> Deed:
+        if self.run.progress.mode == "PLANNING":
+            self.run.progress.no_plan = ""
+            is_plan = deed.act.name == "update_plan"
+            self.end_planning(deed.result, self.run.config.described and not is_plan)
+        return deed
+
+    def lost(self, error: ToolError, look: Look) -> bool | None:
+        run = self.run
+        progress = run.progress
+        why = str(error)
+        said = self.said
+        if isinstance(error, Unanswered):
+            why = error.told
+            said = ""
+        run.session.note_lost(error)
+        active = len(progress.memory.active_history)
+        if active > 1 and run.session.full:
+            archive_by_itself(run, active // 2)
+        if self.run.progress.mode == "EXECUTION":
+            note_action(run, ActionRecord("no_call", "", why, look.screenshot, said))
+            return False
+        progress.no_plan = why
+        progress.plan = said or progress.plan
+        self.end_planning("no usable plan", run.config.described)
+        return None
+
+    def end_planning(self, done: str, goes_on: bool) -> None:
+        """Gives memory room and, unless the planner goes on, the executor the next turn."""
+        run = self.run
+        progress = run.progress
+        progress.planned += not run.config.described
+        progress.planner_streak += run.session.requests - self.requests
+        if progress.memory.needs_compression:
+            number = archive_by_itself(run, run.config.memory_keep_actions)
+            done += f"; archived {number} turns by itself"
+        if not goes_on or progress.planner_streak >= PLANNER_IN_A_ROW:
+            if not progress.execution_instructions:  # a silent planner must not stop the run
+                progress.execution_instructions = f"Carry out the task: {progress.task}"
+            progress.mode = "EXECUTION"
+            progress.needs_review = False
+            progress.since_review = 0
+        run.logger.tell(
+            PlanRecord(done, progress.plan, progress.execution_instructions, progress.done_when)
+        )
+        tell_turn(run, run.profile.roles["planner"].name, done, "")
+
+    def close(self, helped: bool | None, end: Outcome | None) -> None:
+        run = self.run
+        if self.has_planner and not run.config.described and is_review_due(run):
+            run.progress.mode = "PLANNING"
+
+
+class NativeTurn(NamedTuple):
+    """A turn whose picture is still shown."""
+
+    image: bytes
+    reply: str  # as it was
+    number: int
+
+
+class Native(TwoAgents):
+    """An executor, with or without a planner, that is asked in the grammar of its model."""
+
+    keeps_history = True
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        assert run.grammar
+        self.grammar = run.grammar
+        config = at_size_of(run.eyes.desktop, run.eyes.config, run.grammar)
+        run.eyes.config = config  # the grammar decides on the size of pictures
+        self.picture = screen_size(config)
+        self.manner = native_manner(run.grammar, config, self.picture)
+        # Before the present turn, as many as keep their picture.
+        most = config.keep_last_screenshots or run.grammar.screenshots
+        self.shown: deque[NativeTurn] = deque(maxlen=most - 1)
+
+    def request(self, look: Look) -> Asking | None:
+        if self.run.progress.mode == "PLANNING":
+            return super().request(look)
+        run = self.run
+        earlier = len(run.progress.memory.active_history) + len(self.shown)
+        return Asking(
+            run.executor,
+            self.messages(look),
+            self.manner,
+            shrinks=earlier > 0,
+            corrections=run.config.reply_corrections,
+            advice=self.grammar.correction,
+        )
+
+    def messages(self, look: Look) -> list[Message]:
+        """Gives the turns whose pictures are shown, the first with the task and steps before it."""
+        # The last has notes on what no picture tells; without them a reply that was refused, and is
+        # shown as it was, would be repeated for ever.
+        config = self.run.config
+        progress = self.run.progress
+        grammar = self.grammar
+        first_shown = self.shown[0].number if self.shown else progress.turn
+        archived = any(snapshot.turns for snapshot in progress.memory.all_snapshots)
+        told = ["(earlier steps, left out)"] if archived else []
+        for record in progress.memory.active_history:
+            if record.turn < first_shown:
+                told.append(native_step(record))
+        words = grammar.first_text(progress.execution_instructions or progress.task, told)
+        messages: list[Message] = []
+        for earlier in self.shown:
+            messages += shown_to(grammar, words, earlier.image)
+            words = ""
+            messages.append(Message("assistant", earlier.reply))
+        last = progress.memory.get_last_action_for_validation()
+        listed = self.run.controls.listed(look, grammar.sides(self.picture))
+        notes = fill_form(
+            NATIVE_NOTES,
+            dry_run=DRY_RUN if config.dry_run else "",
+            thought=cut(last.reasoning, THOUGHT_CHARS),
+            effect=cut(unseen_effect(last), EVIDENCE_CHARS),
+            recovered=RECOVERED if progress.just_recovered else "",
+            stalled=progress.stalled if progress.stalled >= config.stall_after(1) else 0,
+            listed=listed and LISTED.format(listed),
+        )
+        words = f"{words}\n\n{notes}".strip()
+        return messages + shown_to(grammar, words, look.base64)
+
+    def read(self, look: Look, reply: Reply, is_corrected: bool) -> Act:
+        if self.run.progress.mode == "PLANNING":
+            return super().read(look, reply, is_corrected)
+        session = self.run.session
+        act, is_its_form = read_any(reply, self.picture, self.grammar.name)
+        if not is_its_form:
+            another = f"another grammar than {self.grammar.name}"
+            session.say_once(another, f"note: the model answers in {another}; see --grammar.")
+        if session.full:
+            self.forget()
+        if act.name != PERSON:
+            said = reply_as_it_was(reply)
+            self.shown.append(NativeTurn(look.base64, said, self.run.progress.turn))
+        return replace(act, said=act.call.said)
+
+    def lost(self, error: ToolError, look: Look) -> bool | None:
+        if self.run.progress.mode == "PLANNING":
+            return super().lost(error, look)
+        self.run.session.note_lost(error)
+        if self.run.session.full:
+            self.forget()
+        note_action(self.run, ActionRecord("no_call", "", NO_USABLE_CALL, look.screenshot))
+        return False
+
+    def forget(self) -> None:
+        """Shows no earlier turn any more, and archives half of them."""
+        self.shown.clear()
+        active = len(self.run.progress.memory.active_history)
+        if active:
+            archive_by_itself(self.run, active // 2)
 
 
 ####################################################################################################
@@ -13611,185 +13775,6 @@ def refusal(kind: str, text: str) -> JsonDict:
     return {"ok": False, "error": {"type": ERROR_TYPES.get(kind, kind), "message": text}}
 
 
-class ChatStep(NamedTuple):
-    answer: JsonDict  # the content of the tool message
-    progress: bool | None = False  # None: neither that nor a lack of it
-    picture: Message | None = None  # the screenshot that was asked for, or that is needed now
-
-
-@dataclass
-class Conversation:
-    # Its steps leave as a whole, so that no answer ever stands without its call.
-
-    screenshots: int  # taken so far
-    # Each an assistant's message, the answers to its calls, and at most one screenshot.
-    steps: list[list[Message]] = field(default_factory=list)
-    frame: Frame | None = None  # of the last screenshot
-    silent: int = 0  # replies without a call in a row
-    called: int = 0  # calls so far
-    looked: bool = False  # whether the last reply only looked
-
-    def add(self, said: str, thought: str, calls: Sequence[ToolCall], step: ChatStep) -> None:
-        """The first call gets the answer."""
-        content = json.dumps(step.answer, ensure_ascii=False)
-        shown: list[JsonDict] = []
-        answers = []
-        for call in calls:
-            self.called += 1
-            made, answer = answered_call(call, self.called, content)
-            shown.append(made)
-            answers.append(answer)
-            ignored = "Only the first call of a reply is carried out."
-            content = json.dumps(refusal("too_many_tool_calls", ignored))
-        spoken = Message(
-            "assistant",
-            without_calls(said[:2000]),
-            more={"tool_calls": shown},
-            thought=without_calls(thought),
-        )
-        said_again = [spoken]
-        if not shown:  # servers answer 500 to a broken call that is sent back
-            words = cut(spoken.text, 300)
-            said_again = [Message("assistant", words)] if words else []
-            answers = [Message("user", content)]
-        if step.picture:
-            answers.append(step.picture)
-        self.steps.append([*said_again, *answers])
-
-
-def begin_chat(run: Run) -> TakeTurn:
-    folder = run.logger.folder / "screenshots"  # of the conversation that a resumed run has
-    chat = Conversation(len(list(folder.glob(f"{run.config.dump_prefix}*"))))
-    condense(run, chat, keep=0)
-    if run.profile.opening:  # the program calls a tool, as if the model had done it
-        words = run.profile.vocabulary
-        call = ToolCall(words.tools[run.profile.opening], {})
-        chat.add("", "", [call], perform_step(run, chat, words.parse(call), ""))
-    return partial(chat_turn, run, chat)
-
-
-def chat_turn(run: Run, chat: Conversation) -> Outcome | None:
-    config = run.config
-    profile = run.profile
-    words = profile.words(run.executor)
-    earlier = run.progress.memory.all_snapshots[-3:]
-    task = fill_form(
-        CHAT_FORM,
-        "\n\n",
-        task=run.progress.task,
-        dry_run=DRY_RUN if config.dry_run else "",
-        done="; ".join(snapshot.summary for snapshot in earlier),
-    )
-    messages = [Message("user", task), *chain(*chat.steps)]
-    reply = run.session.ask(run.executor, messages, len(chat.steps) > 1)
-    if isinstance(reply, ModelError):
-        if run.session.full:  # the least of the chat may fit
-            condense(run, chat, keep=1)
-        note_action(run, ActionRecord("no_reply", reply.kind, str(reply)))
-        return escalate(run, progress=False)
-    said = cut_repetition(strip_think(reply.text))
-    said = strip_end_tokens(said).strip()
-    calls = harmless_calls(reply)
-    try:
-        if len(calls) > 1 and profile.one_call:
-            raise ToolError(
-                "A reply takes one call; none of these was carried out.", "too_many_tool_calls"
-            )
-        act = read_call(reply, words)
-        if run.progress.touched >= config.max_steps and act.name in HANDS:
-            acts = count_of(run.progress.touched, "act")
-            return Outcome("max_steps", f"Not completed within {acts} on the desktop.")
-        step = perform_step(run, chat, act, said)
-        calls = [act.call, *calls[1:]]
-        chat.silent = 0
-    except ToolError as error:
-        chat.silent += 1
-        chat.looked = False
-        insists = chat.silent > config.reply_corrections
-        answers = said if config.described else is_answer(said, insists)
-        if error.kind == "no_call" and answers:
-            return final_answer(run, chat, said)
-        step = lost_step(run, chat, error, said)
-    if run.progress.stalled >= config.stall_after(1):
-        step.answer["note"] = STALLED.format(run.progress.stalled, "steps")
-    chat.add(said, thoughts(reply.message), calls, step)
-    return end_step(run, chat, step.progress)
-
-
-def lost_step(run: Run, chat: Conversation, error: ToolError, said: str) -> ChatStep:
-    """What is told to a reply without a call that can be carried out."""
-    config = run.config
-    profile = run.profile
-    why = str(error)
-    run.logger.tell(NoCallRecord(error.kind, why))
-    run.session.why = run.session.why or why
-    lost = ActionRecord("no_call", error.kind, why, response_text=said)
-    note_action(run, lost)
-    kind = profile.errors.get(error.kind, error.kind)
-    told = correction(error)
-    if config.described:
-        return ChatStep(refusal(kind, told))
-    picture = None
-    if error.kind == "no_call":
-        told += f" {SAY_DONE}"
-    elif error.kind == "stale_frame":
-        _, picture = take_screenshot(run, chat)
-    # The first ones cost no turn, as in other profiles.
-    insists = chat.silent > config.reply_corrections
-    progress = False if insists else None
-    return ChatStep(refusal(kind, told), progress, picture)
-
-
-def final_answer(run: Run, chat: Conversation, said: str) -> Outcome | None:
-    deed = judge_words(run, said)
-    if deed.end:
-        return deed.end
-    chat.silent = 0
-    spoken = Message("assistant", without_calls(said[:2000]) or "...")
-    told = Message("user", f"{deed.result} Do the next step for it now, by one tool call.")
-    chat.steps.append([spoken, told])
-    return end_step(run, chat, progress=False)
-
-
-def perform_step(run: Run, chat: Conversation, act: Act, said: str) -> ChatStep:
-    """An act on a look of its own, or the screenshot that was asked for; raises ToolError."""
-    looked = chat.looked
-    chat.looked = act.name == "observe"
-    if not chat.looked:
-        look = run.eyes.look()
-        refuse_unseen(run, act, chat.frame, look.frame)
-        deed = perform(run, act, look)
-        keep(run, act, deed, look, said)
-        return ChatStep(deed_answer(deed), deed.helped)
-    look, picture = take_screenshot(run, chat)
-    frame = look.frame
-    # To look once after an act, whatever it did, is no lack of progress.
-    news = is_watching(run, look) or (False if looked else None)
-    record = ActionRecord(
-        act.call.name, act.shown, f"Screenshot {chat.screenshots}", look.screenshot, said
-    )
-    note_action(run, record)
-    answer = {
-        "ok": True,
-        "screenshot": chat.screenshots,
-        "file": look.screenshot,
-        "size": [frame.width, frame.height],
-        "screen_size": [frame.area.width, frame.area.height],
-        "window": look.window.title if look.window else "",
-    }
-    return ChatStep(answer, news, picture)
-
-
-def take_screenshot(run: Run, chat: Conversation) -> tuple[Look, Message]:
-    config = run.config
-    look = run.eyes.look(f"{config.dump_prefix}{config.dump_start + chat.screenshots:04d}")
-    chat.screenshots += 1
-    chat.frame = look.frame
-    caption = run.profile.caption
-    text = "" if caption else f"Screenshot {chat.screenshots}: the screen now."
-    return look, Message("user", text, look.base64, caption)
-
-
 def deed_answer(deed: Deed) -> JsonDict:
     if deed.refused:
         return refusal(deed.refused, deed.result)
@@ -13805,41 +13790,236 @@ SCREENSHOTS_KEPT = 2  # as described
 SCREENSHOTS_SLACK = 2  # further ones before it prunes, since that costs the server's prefix cache
 
 
-def end_step(run: Run, chat: Conversation, progress: bool | None) -> Outcome | None:
-    # It prunes seldom, and then much at once, since the server reads it all anew then.
-    outcome = escalate(run, progress)
-    if progress is False and run.progress.just_recovered:
-        chat.steps[-1].append(Message("user", RECOVERED))
-    config = run.config
-    kept = config.keep_last_screenshots or SCREENSHOTS_KEPT
-    most = config.keep_last_screenshots or SCREENSHOTS_KEPT + SCREENSHOTS_SLACK
-    messages = [*chain(*chat.steps)]
-    pictures = [message for message in messages if message.image]
-    thoughtful = [message for message in messages if message.thought not in ("", LEFT_OUT)]
-    full = run.session.full
-    steps = len(chat.steps)
-    if full or steps > config.memory_compression_threshold:
-        keep = min(config.memory_keep_actions, steps // 2)
-        condense(run, chat, keep)
-    if full:
-        kept = 1
-        most = 1
-    longest = max(len(pictures), len(thoughtful))
-    if longest > most:
-        for message in pictures[:-kept]:
-            message.image = b""
-            message.text = PICTURE_LEFT_OUT
-        for message in thoughtful[:-kept]:
-            # Inside its tags, where a model that imitates it does no harm.
-            message.thought = "" if config.described else LEFT_OUT
-    return outcome
+def in_conversation(
+    said: str, thought: str, calls: Sequence[ToolCall], answer: JsonDict, called: int = 0
+) -> list[Message]:
+    """Gives a reply as its model gets it again, and what it is told: the first call gets `answer`.
+
+    So many were `called` before.
+    """
+    content = json.dumps(answer, ensure_ascii=False)
+    said = without_calls(said[:2000])
+    if not calls:  # servers answer 500 to a broken call that is sent back
+        words = cut(said, 300)
+        spoken = [Message("assistant", words)] if words else []
+        return [*spoken, Message("user", content)]
+    shown: list[JsonDict] = []
+    answers = []
+    for number, call in enumerate(calls, called + 1):
+        made, told = answered_call(call, number, content)
+        shown.append(made)
+        answers.append(told)
+        ignored = "Only the first call of a reply is carried out."
+        content = json.dumps(refusal("too_many_tool_calls", ignored))
+    more = {"tool_calls": shown}
+    return [Message("assistant", said, more=more, thought=without_calls(thought)), *answers]
 
 
-def condense(run: Run, chat: Conversation, keep: int) -> None:
-    # For all but the last `keep` steps the first message has a line.
-    if len(run.progress.memory.active_history) > keep:
-        archive_by_itself(run, keep)
-    del chat.steps[: -keep or None]
+class Chat(Loop):
+    """One conversation, whose steps leave as a whole: no answer ever stands without its call."""
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        folder = run.logger.folder / "screenshots"  # of the conversation that a resumed run has
+        self.screenshots = len(list(folder.glob(f"{run.config.dump_prefix}*")))  # taken so far
+        # Each an assistant's message, the answers to its calls, and at most one screenshot.
+        self.steps: list[list[Message]] = []
+        self.frame: Frame | None = None  # of the last screenshot
+        self.silent = 0  # replies without a call in a row
+        self.called = 0  # calls so far
+        self.looked = False  # whether the last reply only looked
+        self.reply: Reply | None = None  # that is answered
+        self.condense(0)
+        if run.profile.opening:  # the program calls a tool, as if the model had done it
+            words = run.profile.vocabulary
+            act = words.parse(ToolCall(words.tools[run.profile.opening], {}))
+            seen = self.look_before(act)
+            keep(run, act, self.heard(perform(run, act, seen), seen), seen)
+
+    def look(self) -> Look:
+        return NO_LOOK  # its screenshots stand in the conversation
+
+    def request(self, look: Look) -> Asking:
+        self.reply = None
+        progress = self.run.progress
+        earlier = progress.memory.all_snapshots[-3:]
+        task = fill_form(
+            CHAT_FORM,
+            "\n\n",
+            task=progress.task,
+            dry_run=DRY_RUN if self.run.config.dry_run else "",
+            done="; ".join(snapshot.summary for snapshot in earlier),
+        )
+        messages = [Message("user", task), *chain(*self.steps)]
+        return Asking(self.run.executor, messages, shrinks=len(self.steps) > 1)
+
+    def read(self, look: Look, reply: Reply, is_corrected: bool) -> Act:
+        run = self.run
+        profile = run.profile
+        touched = run.progress.touched
+        self.reply = reply
+        said = self.said
+        try:
+            if len(harmless_calls(reply)) > 1 and profile.one_call:
+                raise ToolError(
+                    "A reply takes one call; none of these was carried out.", "too_many_tool_calls"
+                )
+            act = read_call(reply, profile.words(run.executor))
+        except ToolError as error:
+            insists = self.silent >= run.config.reply_corrections
+            answers = said if run.config.described else is_answer(said, insists)
+            if error.kind == "no_call" and answers:
+                return final_answer(said)
+            raise
+        if touched >= run.config.max_steps and act.name in HANDS:
+            acts = count_of(touched, "act")
+            raise End(Outcome("max_steps", f"Not completed within {acts} on the desktop."))
+        return replace(act, said=said)
+
+    @property
+    def said(self) -> str:
+        """Gives the words of the reply."""
+        if self.reply is None:
+            return ""
+        return strip_end_tokens(cut_repetition(strip_think(self.reply.text))).strip()
+
+    def acts(self, look: Look) -> Iterable[tuple[Act, Look]]:
+        for act, _ in super().acts(look):
+            yield act, self.look_before(act)
+
+    def look_before(self, act: Act) -> Look:
+        """Takes the screenshot that was asked for, or looks whether that of before still holds."""
+        if act.name == FINAL_ANSWER:
+            return NO_LOOK
+        if act.name == "observe":
+            return self.take_screenshot()
+        self.looked = False
+        look = self.run.eyes.look()
+        refuse_unseen(self.run, act, self.frame, look.frame)
+        return look
+
+    def take_screenshot(self) -> Look:
+        config = self.run.config
+        name = f"{config.dump_prefix}{config.dump_start + self.screenshots:04d}"
+        look = self.run.eyes.look(name)
+        self.screenshots += 1
+        self.frame = look.frame
+        return look
+
+    def shown(self, look: Look) -> Message:
+        caption = self.run.profile.caption
+        text = "" if caption else f"Screenshot {self.screenshots}: the screen now."
+        return Message("user", text, look.base64, caption)
+
+    def heard(self, deed: Deed, look: Look) -> Deed:
+        self.silent = 0
+        if deed.act.name == FINAL_ANSWER:
+            spoken = Message("assistant", without_calls(self.said[:2000]) or "...")
+            told = Message("user", f"{deed.result} Do the next step for it now, by one tool call.")
+            self.steps.append([spoken, told])
+            self.looked = False
+            return deed
+        answer = deed_answer(deed)
+        picture = None
+        if deed.act.name == "observe":
+            # To look once after an act, whatever it did, is no lack of progress.
+            helped = deed.helped or (False if self.looked else None)
+            self.looked = True
+            deed = replace(deed, result=f"Screenshot {self.screenshots}", helped=helped)
+            answer = self.screenshot_answer(look)
+            picture = self.shown(look)
+        self.answer(answer, picture, deed.act.call)
+        return deed
+
+    def screenshot_answer(self, look: Look) -> JsonDict:
+        frame = look.frame
+        return {
+            "ok": True,
+            "screenshot": self.screenshots,
+            "file": look.screenshot,
+            "size": [frame.width, frame.height],
+            "screen_size": [frame.area.width, frame.area.height],
+            "window": look.window.title if look.window else "",
+        }
+
+    def answer(
+        self, answer: JsonDict, picture: Message | None, read: ToolCall | None = None
+    ) -> None:
+        """Puts the reply, whose first call was `read` so, and its answer into the conversation."""
+        progress = self.run.progress
+        calls: Sequence[ToolCall] = ()
+        thought = ""
+        if self.reply:
+            calls = harmless_calls(self.reply)
+            thought = thoughts(self.reply.message)
+            if progress.stalled >= self.run.config.stall_after(1):
+                answer["note"] = STALLED.format(progress.stalled, "steps")
+        if read:
+            calls = [read, *calls[1:]]
+        step = in_conversation(self.said, thought, calls, answer, self.called)
+        self.called += len(calls)
+        self.steps.append([*step, picture] if picture else step)
+
+    def lost(self, error: ToolError, look: Look) -> bool | None:
+        run = self.run
+        why = str(error)
+        if isinstance(error, Unanswered):
+            if run.session.full:  # the least of the chat may fit
+                self.condense(1)
+            note_action(run, ActionRecord("no_reply", error.kind, why))
+            return False
+        run.session.note_lost(error)
+        self.silent += 1
+        self.looked = False
+        note_action(run, ActionRecord("no_call", error.kind, why, response_text=self.said))
+        kind = run.profile.errors.get(error.kind, error.kind)
+        told = correction(error)
+        if run.config.described:
+            self.answer(refusal(kind, told), None)
+            return False
+        picture = None
+        if error.kind == "no_call":
+            told += f" {SAY_DONE}"
+        elif error.kind == "stale_frame":
+            picture = self.shown(self.take_screenshot())
+        self.answer(refusal(kind, told), picture)
+        # The first ones cost no turn, as in other profiles.
+        insists = self.silent > run.config.reply_corrections
+        return False if insists else None
+
+    def close(self, helped: bool | None, end: Outcome | None) -> None:
+        """Prunes it: seldom, and then much at once, since the server reads it all anew then."""
+        config = self.run.config
+        if self.reply is None:
+            return
+        if helped is False and self.run.progress.just_recovered:
+            self.steps[-1].append(Message("user", RECOVERED))
+        kept = config.keep_last_screenshots or SCREENSHOTS_KEPT
+        most = config.keep_last_screenshots or SCREENSHOTS_KEPT + SCREENSHOTS_SLACK
+        messages = [*chain(*self.steps)]
+        pictures = [message for message in messages if message.image]
+        thoughtful = [message for message in messages if message.thought not in ("", LEFT_OUT)]
+        full = self.run.session.full
+        steps = len(self.steps)
+        if full or steps > config.memory_compression_threshold:
+            self.condense(min(config.memory_keep_actions, steps // 2))
+        if full:
+            kept = 1
+            most = 1
+        longest = max(len(pictures), len(thoughtful))
+        if longest > most:
+            for message in pictures[:-kept]:
+                message.image = b""
+                message.text = PICTURE_LEFT_OUT
+            for message in thoughtful[:-kept]:
+                # Inside its tags, where a model that imitates it does no harm.
+                message.thought = "" if config.described else LEFT_OUT
+
+    def condense(self, keep: int) -> None:
+        """Drops all but the last `keep` steps, of which the first message gets a line."""
+        if len(self.run.progress.memory.active_history) > keep:
+            archive_by_itself(self.run, keep)
+        del self.steps[: -keep or None]
 
 
 ####################################################################################################
@@ -13851,160 +14031,7 @@ ACTIONS_MOST = 5
 BOXES_MOST = 8
 
 
-@dataclass
-class Story:
-    said: str  # the model's last reply
-    seen: Frame | None = None  # the last frame that the model has seen
-    told: JsonDict = field(default_factory=lambda: {**EMPTY_STORY})  # its last story
-    notes: list[str] = field(default_factory=list)  # that it is told next
-
-
-def begin_story(run: Run) -> TakeTurn:
-    """Its first reply is configured, handed in or none; resumed, it looks first."""
-    story = Story("", notes=[run.progress.lost] if run.progress.lost else [])
-    if not run.progress.turn:
-        story.said = run.config.boot_vlm_output
-        while run.session.inbox.injects and not story.said:
-            run.logger.tell(Phase("waiting_inject"))
-            run.actuator.rest()
-            run.clock.sleep(0.1)
-            story.said = run.session.inbox.take_injected()
-    return partial(story_turn, run, story)
-
-
 OBSERVATION_CHARS = 1500  # of its story that the model gets back: three times what it is asked for
-
-
-@dataclass
-class Chapter:
-    seen: Frame | None  # what the model saw last
-    done: list[JsonDict] = field(default_factory=list)  # the actions that were executed
-    asked: list[JsonDict] = field(default_factory=list)  # each `action` as written, `became` what
-    boxes: list[dict[str, int]] = field(default_factory=list)  # those that are drawn
-    notes: list[str] = field(default_factory=list)  # what the model must be told of them
-    progress: bool | None = False
-    wrong: bool = False  # whether its last text is known not to have arrived
-    outcome: Outcome | None = None
-
-
-def story_turn(run: Run, story: Story) -> Outcome | None:
-    config = run.config
-    said = str(run.logger.hide(story.said))
-    run.logger.tell(PageText("vlm_json", said))
-    observation, actions, written_boxes = read_story({"content": said})
-    observation = cut_repetition(observation)
-    chapter = Chapter(story.seen, notes=story.notes)
-    story.notes = []
-    if not config.described:
-        observation = cut(observation, OBSERVATION_CHARS)
-        story.told |= story_in(strip_think(said))
-    run.progress.plan = observation or run.progress.plan
-    story.told["observation"] = run.progress.plan or EMPTY_STORY["observation"]
-    perform_actions(run, chapter, actions)
-    if actions and not chapter.done and not config.described:
-        run.progress.planned += 1  # as in a conversation: what was not done is no step
-    place_boxes(run, chapter, written_boxes)
-    outcome = chapter.outcome or escalate(run, chapter.progress)
-    if run.progress.just_recovered:
-        chapter.notes.append("The program pressed Escape and Start.")
-    image = marked_picture(run, story, chapter)
-    if run.progress.stalled >= config.stall_after(1):
-        chapter.notes.append(STALLED.format(run.progress.stalled, "turns"))
-    story.said = run.session.inbox.take_injected()
-    if outcome or story.said:
-        return outcome
-    return ask_for_story(run, story, chapter.notes, image)
-
-
-def ask_for_story(run: Run, story: Story, notes: Sequence[str], image: bytes) -> Outcome | None:
-    """Has the next reply told; the run's end if words claim it."""
-    config = run.config
-    session = run.session
-    manner = session.manner(run.executor)
-    task = fill_form(
-        STORY_FORM,
-        task=run.progress.task,
-        acts=ACTIONS_MOST,
-        boxes=BOXES_MOST,
-        dry_run=DRY_RUN if config.dry_run else "",
-    )
-    told = json.dumps(story.told, ensure_ascii=False)
-    messages = [
-        Message("user", task),
-        Message("assistant", told),
-        Message("user", " ".join(notes), image),
-    ]
-    if config.described:
-        manner = manner._replace(system=f"{manner.system}\n{task}")
-        seen = " ".join([run.progress.plan or "I look.", *notes])
-        messages = [Message("user", "", image, seen)]
-        reply = session.ask(run.executor, messages, manner=manner)
-        story.said = reply.text if isinstance(reply, Reply) else ""
-        return None
-    done = run.profile.vocabulary.tools["report_complete"]
-    correction = NO_STORY.format(last=told, done=done)
-
-    def read(reply: Reply, is_corrected: bool) -> tuple[str, str]:
-        said = strip_think(reply.text).strip()
-        if story_in(said):
-            return said, ""
-        if is_answer(said, insists=not is_corrected):
-            return "", cut_repetition(said)
-        raise ToolError("The reply is no story.", "no_call")
-
-    taken, _ = session.ask_until_read(
-        run.executor, messages, manner, config.reply_corrections, read, lambda _: correction, False
-    )
-    story.said, claim = taken if isinstance(taken, tuple) else ("", "")
-    if not claim:
-        return None
-    deed = judge_words(run, claim)
-    story.notes.append(deed.result)
-    return deed.end
-
-
-def perform_actions(run: Run, chapter: Chapter, actions: Sequence[object]) -> None:
-    if not actions:
-        note_action(run, ActionRecord("look", result=cut(run.progress.plan, 100)))
-    for number, action in enumerate(actions, 1):
-        if chapter.wrong or len(chapter.done) < min(number - 1, ACTIONS_MOST):
-            became = "left out: the one before it was not done"
-        elif number > ACTIONS_MOST:
-            became = f"left out: at most {ACTIONS_MOST} a turn"
-        else:
-            became = perform_action(run, chapter, number, action)
-        chapter.asked.append({"action": action, "became": became})
-    if len(actions) > ACTIONS_MOST == len(chapter.done):
-        chapter.notes.append(f"Only {ACTIONS_MOST} of {len(actions)} actions were carried out.")
-
-
-def perform_action(run: Run, chapter: Chapter, number: int, action: object) -> str:
-    look = run.eyes.look(f"turn_{run.progress.turn:04d}_{number}")
-    try:
-        act = read_action(action, cut(run.progress.plan, 300), run.profile.vocabulary)
-        if number == 1:
-            refuse_unseen(run, act, chapter.seen, look.frame)
-        deed = perform(run, act, look)
-        keep(run, act, deed, look, run.progress.plan)
-        chapter.outcome = deed.end
-        if deed.helped is not None or not chapter.done:
-            chapter.progress = chapter.progress or deed.helped
-        result = deed.result
-        if deed.became in ("done", "dry"):
-            chapter.done.append(story_mark(deed.act))
-            chapter.wrong = deed.wrong
-            if not (deed.became == "dry" or deed.wrong or act.name == "ask_person"):
-                return "done"
-            # The picture cannot show it, and a story has no other memory.
-            chapter.notes.append(f"{result}.")
-            return result
-    except ToolError as error:
-        result = str(error)
-        run.logger.tell(NoCallRecord(error.kind, result))
-        lost = ActionRecord("no_call", "", result, look.screenshot, run.progress.plan)
-        note_action(run, lost)
-    chapter.notes.append(f"Action {number} was not executed: {result}")
-    return "done" if chapter.outcome else f"refused: {result}"
 
 
 def story_mark(act: Act) -> JsonDict:
@@ -14016,52 +14043,231 @@ def story_mark(act: Act) -> JsonDict:
     return mark
 
 
-def place_boxes(run: Run, chapter: Chapter, written: Sequence[object]) -> None:
-    # The boxes to draw, within the picture's edge.
-    boxes = [box for item in written if (box := read_box(item))]
-    chapter.boxes += boxes[:BOXES_MOST]
-    drawn = len(chapter.boxes)
-    if drawn < len(written):
-        chapter.notes.append(
-            f"Only {drawn} of {len(written)} boxes are drawn: at most {BOXES_MOST}, each with x1,"
-            " y1, x2, y2, whole numbers from 0 to 1000."
-        )
+class Story(Loop):
+    """The model's own story and its marks are its memory; each turn does what the last reply said.
 
-
-def marked_picture(run: Run, story: Story, chapter: Chapter) -> bytes:
-    """The screen with the marks, as base64.
-
-    A page of a described run may draw them; else the program does.
+    As described, it asks at the end of a turn: for what the next one does.
     """
-    logger = run.logger
-    boxes = chapter.boxes
-    name = f"turn_{run.progress.turn:04d}"
-    look = run.eyes.look(f"{name}_raw.png")
-    frame = look.frame
-    story.seen = frame
-    logger.tell(
-        StageRecord(
-            stage="raw",
-            raw_png=look.screenshot,
-            observation=run.progress.plan,
-            bboxes=boxes,
-            actions=chapter.done,
-            asked=chapter.asked,
+
+    idle = False
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        self.said = ""  # the model's last reply
+        self.told: JsonDict = {**EMPTY_STORY}  # its last story
+        self.frame: Frame | None = None  # what the model has seen last
+        self.notes = [run.progress.lost] if run.progress.lost else []  # that it is told next
+        # Of the present turn: `asked` actions as written with what `became` of them, and boxes
+        # that are drawn.
+        self.asked: list[JsonDict] = []
+        self.boxes: list[dict[str, int]] = []
+        self.wrong = False  # whether its last text is known not to have arrived
+        if not run.progress.turn:  # its first reply is configured, handed in or none
+            self.said = run.config.boot_vlm_output
+            inbox = run.session.inbox
+            while inbox.injects and not self.said:
+                run.logger.tell(Phase("waiting_inject"))
+                run.actuator.rest()
+                run.clock.sleep(0.1)
+                self.said = inbox.take_injected()
+
+    def look(self) -> Look:
+        return NO_LOOK  # each act has one of its own
+
+    def acts(self, look: Look) -> Iterable[tuple[Act, Look]]:
+        """Reads the last reply; an act is read when the one before it is done."""
+        run = self.run
+        said = str(run.logger.hide(self.said))
+        run.logger.tell(PageText("vlm_json", said))
+        observation, actions, boxes = read_story({"content": said})
+        observation = cut_repetition(observation)
+        marks = marks_of(run.config.ui_config)
+        most = max(1, int(marks["executed_heat"]["trail_turns"]))
+        run.progress.trail = [[], *run.progress.trail][:most]
+        self.asked = []
+        self.wrong = False
+        if not run.config.described:
+            observation = cut(observation, OBSERVATION_CHARS)
+            self.told |= story_in(strip_think(said))
+        run.progress.plan = observation or run.progress.plan
+        self.told["observation"] = run.progress.plan or EMPTY_STORY["observation"]
+        if not actions:
+            note_action(run, ActionRecord("look", result=cut(run.progress.plan, 100)))
+        for number, action in enumerate(actions, 1):
+            self.asked.append({"action": action})
+            if self.wrong or len(self.done) < min(number - 1, ACTIONS_MOST):
+                self.became("left out: the one before it was not done")
+            elif number > ACTIONS_MOST:
+                self.became(f"left out: at most {ACTIONS_MOST} a turn")
+            else:
+                yield from self.read_one(action, number)
+        if len(actions) > ACTIONS_MOST == len(self.done):
+            self.notes.append(f"Only {ACTIONS_MOST} of {len(actions)} actions were carried out.")
+        if actions and not self.done and not run.config.described:
+            run.progress.planned += 1  # as in a conversation: what was not done is no step
+        self.place_boxes(boxes)
+
+    @property
+    def done(self) -> list[JsonDict]:
+        """Gives the actions of this turn that were executed."""
+        return self.run.progress.trail[0]
+
+    def became(self, what: str) -> None:
+        """Records what became of the last action."""
+        self.asked[-1]["became"] = what
+
+    def read_one(self, action: object, number: int) -> Iterator[tuple[Act, Look]]:
+        """Reads an action on a look of its own; one that cannot be done is kept as lost."""
+        run = self.run
+        plan = run.progress.plan
+        seen = run.eyes.look(f"turn_{run.progress.turn:04d}_{number}")
+        try:
+            act = read_action(action, cut(plan, 300), run.profile.vocabulary)
+            if number == 1:
+                refuse_unseen(run, act, self.frame, seen.frame)
+            yield replace(act, said=plan), seen
+        except ToolError as error:
+            run.logger.tell(NoCallRecord(error.kind, str(error)))
+            lost = ActionRecord("no_call", "", str(error), seen.screenshot, plan)
+            note_action(run, lost)
+            self.refuse(str(error))
+
+    def refuse(self, why: str) -> None:
+        self.notes.append(f"Action {len(self.asked)} was not executed: {why}")
+        self.became(f"refused: {why}")
+
+    def heard(self, deed: Deed, look: Look) -> Deed:
+        if deed.became not in ("done", "dry"):
+            self.refuse(deed.result)
+            if deed.end:
+                self.became("done")
+            return deed
+        self.done.append(story_mark(deed.act))
+        self.wrong = deed.wrong
+        self.became("done")
+        if deed.became == "dry" or deed.wrong or deed.act.name == "ask_person":
+            # The picture cannot show it, and a story has no other memory.
+            self.notes.append(f"{deed.result}.")
+            self.became(deed.result)
+        return deed
+
+    def place_boxes(self, written: Sequence[object]) -> None:
+        """Takes the boxes to draw, within the picture's edge."""
+        self.boxes = [box for item in written if (box := read_box(item))][:BOXES_MOST]
+        drawn = len(self.boxes)
+        if drawn < len(written):
+            self.notes.append(
+                f"Only {drawn} of {len(written)} boxes are drawn: at most {BOXES_MOST}, each with"
+                " x1, y1, x2, y2, whole numbers from 0 to 1000."
+            )
+
+    def close(self, helped: bool | None, end: Outcome | None) -> None:
+        """Shows the model what was done, and asks for its next reply."""
+        run = self.run
+        progress = run.progress
+        if progress.just_recovered:
+            self.notes.append("The program pressed Escape and Start.")
+        image = self.marked_picture()
+        if progress.stalled >= run.config.stall_after(1):
+            self.notes.append(STALLED.format(progress.stalled, "turns"))
+        self.said = run.session.inbox.take_injected()
+        notes = " ".join(self.notes)
+        self.notes = []
+        if end or self.said:
+            return
+        try:
+            taken = run.session.ask_until_read(self.asking(notes, image), self.read_reply)
+        except ToolError as error:
+            run.session.note_lost(error)
+            return
+        if isinstance(taken, str):
+            self.said = taken
+            return
+        deed = perform(run, taken, NO_LOOK)
+        keep(run, taken, deed, NO_LOOK)
+        self.notes.append(deed.result)
+        if deed.end:
+            raise End(deed.end)
+
+    def asking(self, notes: str, image: bytes) -> Asking:
+        run = self.run
+        config = run.config
+        manner = run.session.manner(run.executor)
+        task = fill_form(
+            STORY_FORM,
+            task=run.progress.task,
+            acts=ACTIONS_MOST,
+            boxes=BOXES_MOST,
+            dry_run=DRY_RUN if config.dry_run else "",
         )
-    )
-    logger.tell(Shown(look.png, boxes))
-    marks = marks_of(run.config.ui_config)
-    most = max(1, int(marks["executed_heat"]["trail_turns"]))
-    run.progress.trail = [chapter.done, *run.progress.trail][:most]
-    drawn = run.session.inbox.annotated(run.progress.turn)
-    if not drawn:
-        if run.session.inbox.injects:
-            run.logger.say("No page sent the picture with its marks in time.", 2)
-        pixels = annotate(frame, run.progress.trail, boxes, marks)
-        drawn = encode_png(pixels, frame.width, frame.height)
-    path = logger.save_screenshot(f"{name}_annotated.png", drawn)
-    logger.tell(StageRecord(stage="annotated", annotated_png=path))
-    return base64.b64encode(drawn)
+        if config.described:
+            manner = manner._replace(system=f"{manner.system}\n{task}")
+            seen = " ".join(filter(None, [run.progress.plan or "I look.", notes]))
+            return Asking(run.executor, [Message("user", "", image, seen)], manner)
+        told = json.dumps(self.told, ensure_ascii=False)
+        messages = [
+            Message("user", task),
+            Message("assistant", told),
+            Message("user", notes, image),
+        ]
+        done = run.profile.vocabulary.tools["report_complete"]
+        advice = NO_STORY.format(last=told, done=done)
+        corrections = config.reply_corrections
+        return Asking(
+            run.executor, messages, manner, corrections=corrections, advice=lambda _: advice
+        )
+
+    def read_reply(self, reply: Reply, is_corrected: bool) -> str | Act:
+        """Gives a story as it was told, or an answer; raises ToolError for neither."""
+        if self.run.config.described:
+            return reply.text
+        said = strip_think(reply.text).strip()
+        if story_in(said):
+            return said
+        if is_answer(said, insists=not is_corrected):
+            return final_answer(cut_repetition(said))
+        raise ToolError("The reply is no story.", "no_call")
+
+    def marked_picture(self) -> bytes:
+        """Gives the screen with the marks, as base64.
+
+        A page of a described run may draw them; else the program does.
+        """
+        run = self.run
+        logger = run.logger
+        name = f"turn_{run.progress.turn:04d}"
+        look = run.eyes.look(f"{name}_raw.png")
+        self.frame = look.frame
+        logger.tell(
+            StageRecord(
+                stage="raw",
+                raw_png=look.screenshot,
+                observation=run.progress.plan,
+                bboxes=self.boxes,
+                actions=self.done,
+                asked=self.asked,
+            )
+        )
+        logger.tell(Shown(look.png, self.boxes))
+        marks = marks_of(run.config.ui_config)
+        drawn = run.session.inbox.annotated(run.progress.turn)
+        if not drawn:
+            if run.session.inbox.injects:
+                logger.say("No page sent the picture with its marks in time.", 2)
+            pixels = annotate(look.frame, run.progress.trail, self.boxes, marks)
+            drawn = encode_png(pixels, look.frame.width, look.frame.height)
+        path = logger.save_screenshot(f"{name}_annotated.png", drawn)
+        logger.tell(StageRecord(stage="annotated", annotated_png=path))
+        return base64.b64encode(drawn)
+
+
+def begin_loop(run: Run) -> Loop:
+    """Gives the loop of the run's profile."""
+    if run.profile.loop == "chat":
+        return Chat(run)
+    if run.profile.loop == "story":
+        return Story(run)
+    return Native(run) if run.grammar else TwoAgents(run)
 
 
 def run_agent(run: Run) -> Outcome:
@@ -14071,8 +14277,7 @@ def run_agent(run: Run) -> Outcome:
     if run.progress.turn == run.progress.first:
         run.progress.files = file_facts(run.progress.task)
         kept = keep_files(run.progress.files, run.logger)
-    begin = partial(LOOPS[run.profile.loop], run)
-    outcome = run_turns(run, begin)
+    outcome = run_turns(run, begin_loop)
     outcome = last_look(run, outcome)
     said = run.profile.ends.get(outcome.kind, "{text}")
     text = said.format(text=outcome.text, turn=run.progress.turn, most=run.config.max_steps)
@@ -14082,14 +14287,6 @@ def run_agent(run: Run) -> Outcome:
     if kept:
         text += f" As it was before, the run's folder has {', '.join(kept)}."
     return outcome._replace(text=text)
-
-
-LOOPS: Mapping[str, Callable[[Run], TakeTurn]] = {
-    "two_agent": begin_two_agents,
-    "native": begin_two_agents,
-    "chat": begin_chat,
-    "story": begin_story,
-}
 
 
 ####################################################################################################
@@ -16225,13 +16422,13 @@ def _check_call(asked: Asked, profile: Profile) -> Iterator[Finding]:
     if name not in words.tools:
         name = "type_text"
         order = "Type the text escape."
-    chat = Conversation(screenshots=0)
     calls = [ToolCall(words.tools["observe"], {})] if profile.loop == "chat" else []
-    chat.add("", "", calls, ChatStep({"ok": True}))
     picture = _squares(asked.size, {}) if asked.config.vision else b""
     first = Message("user", "Look.", picture if calls or asked.grammar else b"")
     schemas = words.schemas(profile.roles["executor"].tools)
-    reply = asked.ask(order, picture, schemas, before=[first, *chat.steps[0]])
+    reply = asked.ask(
+        order, picture, schemas, before=[first, *in_conversation("", "", calls, {"ok": True})]
+    )
     if asked.told:
         yield Finding("request", True, " ".join(asked.told.values()), note=True)
     if profile.loop != "story":
@@ -16990,6 +17187,11 @@ def mcp_answers() -> Mapping[str, JsonDict]:
     }
 
 
+class ClientAnswer(NamedTuple):
+    answer: JsonDict
+    picture: Message | None = None  # that was asked for
+
+
 class McpClient:
     """The program that calls the tools through stdin and stdout; a thread reads what it says."""
 
@@ -17004,7 +17206,8 @@ class McpClient:
         self.stop = stop
         self.clock = clock
         self.hide = hide
-        self.chat = Conversation(0)
+        self.frame: Frame | None = None  # that it has seen last
+        self.screenshots = 0  # taken so far
         self._lock = threading.RLock()  # on `call`, whether it is cancelled, and what is written
         self._out = os.fdopen(os.dup(1), "w", newline="\n")  # for JSON in ASCII
         threading.Thread(target=self._read, args=(os.dup(0),), daemon=True).start()
@@ -17018,7 +17221,7 @@ class McpClient:
             self.clock.sleep(STOP_SLICE_S)
         return self.call
 
-    def answer(self, step: ChatStep) -> None:
+    def answer(self, step: ClientAnswer) -> None:
         """The present call's, if there is one; a cancelled one gets none."""
         answer = self.hide(step.answer)
         content = [{"type": "text", "text": json.dumps(answer, ensure_ascii=False)}]
@@ -17112,28 +17315,50 @@ class McpClient:
         return None
 
 
-def mcp_turn(run: Run, client: McpClient) -> Outcome | None:
-    call = client.next_call(MCP_QUIET_S)
-    name = found_at(call, "params.name")
-    if not call or name == "run_task":
-        run.progress.turn -= 1
-        return Outcome("completed", "All calls were answered.")
-    run.progress.began = run.clock.now()
-    given = {**json_object(found_at(call, "params.arguments"))}
-    looks = read_flag(given.pop("look", False))
-    step = ChatStep({})
-    try:
+class Calls(Chat):
+    """What a client calls, in the place of a model's replies."""
+
+    def __init__(self, run: Run, client: McpClient) -> None:
+        super().__init__(run)
+        self.client = client
+        self.frame = client.frame
+        self.screenshots = client.screenshots
+        self.told = ClientAnswer({})
+
+    def acts(self, look: Look) -> Iterable[tuple[Act, Look]]:
+        call = self.client.next_call(MCP_QUIET_S)
+        name = found_at(call, "params.name")
+        if not call or name == "run_task":
+            self.run.progress.turn -= 1
+            raise End(Outcome("completed", "All calls were answered."))
+        self.run.progress.began = self.run.clock.now()
+        self.told = ClientAnswer({})
+        given = {**json_object(found_at(call, "params.arguments"))}
+        looks = read_flag(given.pop("look", False))
         for tool in [name, "observe"] if looks else [name]:
             act = MCP_WORDS.parse(ToolCall(tool, given), by_model=True)
             if act.name in HANDS:  # the person may just have allowed this call by a click
-                wait_for_person(run.actuator, math.inf)
-            done = perform_step(run, client.chat, act, "")
-            step = done._replace(answer={**done.answer, **step.answer})
-    except ToolError as error:
-        step = ChatStep(refusal(error.kind, str(error)))
-        note_action(run, ActionRecord(str(name), "", str(error)))
-    client.answer(step)
-    return None
+                wait_for_person(self.run.actuator, math.inf)
+            yield act, self.look_before(act)
+
+    def heard(self, deed: Deed, look: Look) -> Deed:
+        return replace(super().heard(deed, look), helped=None)
+
+    def answer(
+        self, answer: JsonDict, picture: Message | None, read: ToolCall | None = None
+    ) -> None:
+        self.told = ClientAnswer({**answer, **self.told.answer}, picture)
+
+    def lost(self, error: ToolError, look: Look) -> bool | None:
+        self.told = ClientAnswer(refusal(error.kind, str(error)))
+        name = str(found_at(self.client.call, "params.name"))
+        note_action(self.run, ActionRecord(name, "", str(error)))
+        return None
+
+    def close(self, helped: bool | None, end: Outcome | None) -> None:
+        self.client.frame = self.frame
+        self.client.screenshots = self.screenshots
+        self.client.answer(self.told)
 
 
 # A client's own windows are kept from what it calls.
@@ -18173,7 +18398,7 @@ def serve_client(options: Namespace, actuator: Actuator) -> int:
             answer = refusal(error.kind, str(error))
         # Else it is the end of a run of calls that were answered, and the call is for another one.
         if given.task or not answer["ok"]:
-            client.answer(ChatStep(answer))
+            client.answer(ClientAnswer(answer))
 
 
 def run_task(
@@ -18387,10 +18612,9 @@ def carry_out_task(
             person.terminal.await_page(person.inbox)
         way = run.way
         if way and not way.checks:
-            outcome = run_turns(run, lambda: lambda: None)  # left to nobody
+            outcome = run_turns(run, Loop)  # left to nobody
         elif client and run.profile is MCP_PROFILE:
-            take_turn = partial(mcp_turn, run, client)
-            outcome = run_turns(run, lambda: take_turn)
+            outcome = run_turns(run, lambda _: Calls(run, client))
         else:
             outcome = run_agent(run)
         return 0 if outcome.kind in SUCCESSES else 1
