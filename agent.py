@@ -10009,7 +10009,7 @@ class ExecutionLogger:
         """Tells an event without its secrets; gives it back as it is, a record with its time."""
         told: Event
         if isinstance(event, Record):
-            turn = event.turn or self.turn
+            number = event.turn or self.turn
             event = replace(event, time=round(time.time(), 3), turn=number)
             line = redact(json.dumps(self.hide(to_json(event)), default=str))
             self._write(self._turns, line + "\n")
@@ -12739,6 +12739,7 @@ def as_believed(run: Run, outcome: Outcome) -> Outcome:
 
 GOAL_STATUS = "Goal status: {} -> {}"
 
+
 class Loop:
     """What a profile's turns ask, and how they read the answer: `turn` calls each in its order."""
 
@@ -13554,7 +13555,7 @@ class TwoAgents(Loop):
         self.has_planner = "planner" in run.profile.roles
         if self.has_planner and not progress.turn:
             run.eyes.look()  # what the screen was before, for people: no act relies on it
-        if not self.has_planner:  # older journals say "PLANNING" of one alone, too
+        if not self.has_planner:  # older journals say PLANNING of one alone, too
             progress.mode = "EXECUTION"
         elif progress.needs_review or not progress.execution_instructions:
             progress.mode = "PLANNING"
@@ -13591,7 +13592,9 @@ class TwoAgents(Loop):
 
     def read(self, look: Look, reply: Reply, is_corrected: bool) -> Act:
         run = self.run
-        role = run.profile.roles["planner"] if self.run.progress.mode == "PLANNING" else run.executor
+        role = (
+            run.profile.roles["planner"] if self.run.progress.mode == "PLANNING" else run.executor
+        )
         self.said = without_calls(cut_repetition(strip_think(reply.text)))
         act = read_call(reply, run.profile.words(role))
         if is_corrected and self.run.progress.mode == "EXECUTION":

@@ -106,7 +106,7 @@ ROWS = (
     ("repeats", "Turn engine", "a click is not undone by being said once more", "object_to", "part=part):", "part=part) is False:"),
     ("objections", "Turns", "objections in a row cost patience", "act_by_hand", "len(progress.objected) == 1", "True"),
     ("ways-back", "Turns", "the same way back to a known screen is no progress twice", "act_by_hand", "progress.is_new_try(act, NEAR)", "True"),
-    ("insisted", "Turn engine", "what was insisted on is done again unasked", "touch", "None if insisted else (said, seen)", "(said, seen)"),
+    ("insisted", "Turn engine", "what was insisted on is done again unasked", "touch", "None if insisted else (aim, seen)", "(aim, seen)"),
     ("lead", "Proof", "one yes is not enough", "judge", "run.progress.lead >= needed", "run.progress.lead >= 1"),
     ("always-moved", "Hands", "the mouse is moved also where it stands", "Hands.move", "told is None or point", "point"),
     ("wheel-direction", "Hands", "the wheel turns the way that was asked for", "Hands.scroll", "ticks < 0", "ticks > 0"),
