@@ -9707,29 +9707,44 @@ PROFILES = {
 }
 
 
-# The prepared tasks of the descriptions: profile | name | task; numbered within a profile.
-_SCENARIOS = """\
-chat | Grok AI conversation | The browser shows a conversation with the AI Grok. Find out how it \
-works: ask a question, wait for the answer, read it to its end, ask about what it says, and so on \
-without an end.
-chat | Open the Windows Start menu | Open the Start menu, look whether it is open, and if not try \
-again until a screenshot shows it.
-chat | Start menu, Notepad++ and a document | Open the Start menu, start Notepad++ from it, write \
-a short text into a new document, select all of it and copy it; look after each step.
-pointer | Cursor observation | Take a screenshot and say where the mouse pointer is and what is \
-under it.
-pointer | Centre the cursor | Move the mouse pointer to the centre of the screen and look whether \
-it is there.
-pointer | Click | Move the mouse pointer onto the Start button, look whether it is there, click, \
-and say what opened.
-pointer | Type text | Click into the text field that the screen shows and type: Hello from \
-agent.py
-"""
+# The prepared tasks of the descriptions by their names, numbered within a profile.
+_SCENARIOS = {
+    "chat": {
+        "Grok AI conversation": (
+            "The browser shows a conversation with the AI Grok. Find out how it works: ask a "
+            "question, wait for the answer, read it to its end, ask about what it says, and so "
+            "on without an end."
+        ),
+        "Open the Windows Start menu": (
+            "Open the Start menu, look whether it is open, and if not try again until a "
+            "screenshot shows it."
+        ),
+        "Start menu, Notepad++ and a document": (
+            "Open the Start menu, start Notepad++ from it, write a short text into a new "
+            "document, select all of it and copy it; look after each step."
+        ),
+    },
+    "pointer": {
+        "Cursor observation": (
+            "Take a screenshot and say where the mouse pointer is and what is under it."
+        ),
+        "Centre the cursor": (
+            "Move the mouse pointer to the centre of the screen and look whether it is there."
+        ),
+        "Click": (
+            "Move the mouse pointer onto the Start button, look whether it is there, click, and "
+            "say what opened."
+        ),
+        "Type text": (
+            "Click into the text field that the screen shows and type: Hello from agent.py"
+        ),
+    },
+}
 
 
 def scenarios_of(profile: str, file: str) -> list[list[str]]:
-    """Profile, name and task of each, the own ones of a file last; raises ConfigError."""
-    rows = table_rows(_SCENARIOS)
+    """Returns profile, name and task of each, those of a file last; raises ConfigError."""
+    rows = [[profile, *task] for task in _SCENARIOS.get(profile, {}).items()]
     for where, tasks in (file_layer(file) if file else {}).items():
         try:
             for known, its in tasks.items():
@@ -9748,7 +9763,7 @@ SCENARIO_KEYS = ("name", "task_prompt")
 
 
 def scenario(profile: str, number: str, file: str) -> str:
-    """The task of that number; raises ConfigError if there is none."""
+    """Returns the task of that number; raises ConfigError if there is none."""
     tasks = {str(at): row[-1] for at, row in enumerate(scenarios_of(profile, file), 1)}
     if number not in tasks:
         raise ConfigError(
@@ -15426,38 +15441,32 @@ def page_titled(title: str, policy: str = "") -> str:
 
 # Figures of a turn and of a run, as people are told them: what is counted, where errors are failed
 # requests and replies without a usable call ...
-COUNTS = dict(
-    table_rows(
-        """
-        turns       | turns
-        acted       | acts
-        led         | of them on an earlier way
-        refused     | refused
-        errors      | errors
-        corrections | corrections
-        wasted      | wasted turns
-        archives    | archives
-        requests    | requests
-        prompt      | prompt tokens
-        completion  | completion tokens
-        thought     | of them thought, about"""
-    )
-)
+COUNTS = {
+    "turns": "turns",
+    "acted": "acts",
+    "led": "of them on an earlier way",
+    "refused": "refused",
+    "errors": "errors",
+    "corrections": "corrections",
+    "wasted": "wasted turns",
+    "archives": "archives",
+    "requests": "requests",
+    "prompt": "prompt tokens",
+    "completion": "completion tokens",
+    "thought": "of them thought, about",
+}
 # ... and what is in seconds.
-TIMES = dict(
-    table_rows(
-        """
-        seconds | time
-        own     | in the program
-        person  | for the person's answers
-        encode  | encode
-        request | request
-        model   | model
-        act     | act
-        settle  | settle
-        capture | capture"""
-    )
-)
+TIMES = {
+    "seconds": "time",
+    "own": "in the program",
+    "person": "for the person's answers",
+    "encode": "encode",
+    "request": "request",
+    "model": "model",
+    "act": "act",
+    "settle": "settle",
+    "capture": "capture",
+}
 # Records that count in figures by being there.
 COUNTED = {
     "model_failed": ("requests", "errors"),
@@ -17129,15 +17138,13 @@ class DemoModel(PanelServer):
 # request tells its revision, before it a handshake did. None of them has batches.
 MCP_REVISIONS = ("2026-07-28", "2025-11-25", "2025-06-18")
 MCP_REVISION = "io.modelcontextprotocol/protocolVersion"
-MCP_FAULTS = {
-    name: {"code": int(code), "message": message}
-    for name, code, message in table_rows("""
-        parse    | -32700 | This line is no JSON of at most 1 MB.
-        request  | -32600 | This is no single request of JSON-RPC 2.0.
-        first    | -32600 | initialize comes first.
-        busy     | -32600 | Another call is not answered yet; send one at a time.
-        method   | -32601 | There is no such method.
-        revision | -32022 | This revision is not known here.""")
+MCP_FAULTS: Mapping[str, JsonDict] = {
+    "parse": {"code": -32700, "message": "This line is no JSON of at most 1 MB."},
+    "request": {"code": -32600, "message": "This is no single request of JSON-RPC 2.0."},
+    "first": {"code": -32600, "message": "initialize comes first."},
+    "busy": {"code": -32600, "message": "Another call is not answered yet; send one at a time."},
+    "method": {"code": -32601, "message": "There is no such method."},
+    "revision": {"code": -32022, "message": "This revision is not known here."},
 }
 MCP_LINE_MOST = 1_000_000  # bytes; a longer line comes in pieces, of which none is JSON
 MCP_PATIENCE_S = 10.0  # until a client that reads nothing is given up
