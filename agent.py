@@ -17,12 +17,13 @@ judges and records. A profile's loop says what is asked and how a reply is read.
 
 The file is divided into rooms, each under its banner. A room uses only itself and those above it:
 
-    Values, Config, Seams, Desktop, Records, Pictures, Win32 table, Sources, Shell, Windows
-    desktop, Controls, Keys, Tools, Facts, Labels, Risks, Questions, Names, Bounds,
-    Hands, Actuator, Watcher, Server answers, Model, Replies, Grammars, Grammar texts, Texts,
-    Profiles, Journal, Exchange, Calibration, Eyes, Control check, Typing, Way, Turn engine, Proof,
-    Turns, Repeat, Native turn, Two-agent loop, Chat loop, Story loop, Page, Report, Panel, As
-    described, Check, Demo desktop, Demo model, MCP, Terminal, Options, Look back, Command line.
+    Values, Config, Seams, Desktop, Records, Pictures, Win32 table, Sources, Shell, Windows desktop,
+    Controls, Keys, Tools, Facts, Labels, Risks, Questions, Names, Bounds, Hands, Actuator, Watcher,
+    Person's input, Server answers, Model, Replies, Grammars, Grammar texts, Texts, Profiles,
+    Journal, Exchange, Calibration, Eyes, Control check, Typing, Way, Turn engine, Proof, Turns,
+    Repeat, Native turn, Two-agent loop, Chat loop, Story loop, Page, Report, Panel, As described,
+    Check, Demo desktop, Demo model, MCP, Terminal, Recording, Showing, Options, Look back, Command
+    line.
 """
 
 from __future__ import annotations
@@ -98,6 +99,7 @@ from typing import (
     NamedTuple,
     NoReturn,
     Protocol,
+    TypeGuard,
     TypeVar,
     get_args,
     get_origin,
@@ -1027,6 +1029,8 @@ class Control:
     process: int = 0
     # The file name of the process's program, such as "notepad.exe"; "" if unknown.
     program: str = ""
+    # Its AutomationId, or the number that its dialog knows it by; "" if it has none.
+    id: str = ""
 
     def to_json(self) -> JsonDict:
         """As the journal writes it; what is as usual is left out."""
@@ -1483,6 +1487,8 @@ class IntentRecord(Record, kind="intent"):
     tool: str = ""  # canonical
     args: JsonDict = field(default_factory=dict)
     way: int | None = None  # as in Act
+    value: str | None = None  # of a step that was shown: whose value is typed or picked
+    checked: bool | None = None  # how a step that was shown leaves its control
 
 
 @dataclass
@@ -1494,6 +1500,7 @@ class PlaceRecord(Record, kind="place"):
     window: Region = (0, 0, 0, 0)  # left, top, width, height in the pixels of the picture
     aimed: Sequence[str] = ()  # the controls at its places, or the one with the keyboard
     around: Sequence[str] = ()  # all that Windows names in the window
+    control: JsonDict | None = None  # of a step that was shown: what finds it again, as target_of
 
 
 @dataclass
@@ -2235,6 +2242,11 @@ user32: mouse and keyboard
   BOOL RegisterHotKey(HWND, INT, UINT, UINT)
   BOOL PeekMessageW(LPMSG, HWND, UINT, UINT, UINT) | any: 0: none
   BOOL AttachThreadInput(DWORD, DWORD, BOOL) | any: 0: not attached
+user32: a person's input
+  BOOL RegisterRawInputDevices(LPVOID, UINT, UINT)
+  UINT GetRawInputData(HANDLE, UINT, LPVOID, LPVOID, UINT) | any: how many bytes
+  SHORT GetKeyState(INT) | any: 0: it is not pressed, nor on
+  INT ToUnicodeEx(UINT, UINT, LPVOID, LPWSTR, INT, UINT, HANDLE) | any: 0 and below: no text
 user32: windows
   HWND GetForegroundWindow() | any: null: none has the keyboard
   HWND WindowFromPoint(POINT) | any: null: there is none
@@ -2529,6 +2541,7 @@ _UIA_PROPERTIES = {
     "name": 30005,
     "has keyboard focus": 30008,
     "is enabled": 30010,
+    "id": 30011,
     "is password": 30019,
     "is offscreen": 30022,
     "value": 30045,
@@ -2618,6 +2631,7 @@ class AutomationElement(NamedTuple):
             password=password,
             checked=ON_OFF.get(self._property(state)),
             fixed=fixed,
+            id=self._text("id") or "",
         )
 
     def _text(self, name: str) -> str | None:
@@ -6919,8 +6933,21 @@ GATES: tuple[Gate, ...] = (
 FLASHWINFO = structure(
     "FLASHWINFO: UINT cbSize, HWND hwnd, DWORD dwFlags, UINT uCount, DWORD dwTimeout"
 )
+RAWINPUTDEVICE = structure(
+    "RAWINPUTDEVICE: WORD usUsagePage, WORD usUsage, DWORD dwFlags, HWND hwndTarget"
+)
+# RAWINPUTHEADER, and what follows it for a mouse and for a keyboard.
+RAWMOUSE = structure(
+    "RAWMOUSE: DWORD dwType, DWORD dwSize, HANDLE hDevice, WPARAM wParam, WORD usFlags, WORD gap,"
+    " WORD usButtonFlags, SHORT usButtonData, ULONG_PTR rest, ULONG_PTR more"
+)
+RAWKEYBOARD = structure(
+    "RAWKEYBOARD: DWORD dwType, DWORD dwSize, HANDLE hDevice, WPARAM wParam, WORD MakeCode,"
+    " WORD Flags, WORD Reserved, WORD VKey, ULONG_PTR rest, ULONG_PTR more"
+)
 MSG = structure("MSG: HWND hwnd, UINT message, WPARAM wParam, LPARAM lParam, DWORD time, POINT pt")
 WM_SETFONT = 0x0030
+WM_INPUT = 0x00FF
 WM_KEYDOWN = 0x0100
 WM_LBUTTONDOWN = 0x0201
 WM_LBUTTONUP = 0x0202
@@ -6931,6 +6958,16 @@ PM_REMOVE = 1
 # Codes of alt, ctrl, shift and win, and what RegisterHotKey calls them (MOD_ALT and so on).
 MOD_KEYS = {0x12: 1, 0x11: 2, 0x10: 4, 0x5B: 8}
 MOD_NOREPEAT = 0x4000
+# What a person's mouse and keyboard do, told to a window in the background.
+RIDEV_INPUTSINK = 0x0100
+RID_INPUT = 0x10000003
+RAW_HEADER_BYTES = 24
+RIM_TYPEKEYBOARD = 1
+RI_KEY_BREAK = 1
+RI_KEY_E0 = 2
+RI_MOUSE_BUTTONS = {"left": (0x01, 0x02), "right": (0x04, 0x08), "middle": (0x10, 0x20)}
+RI_MOUSE_WHEELS = {0x0400: "wheel", 0x0800: "hwheel"}
+TYPES_NOTHING = 4  # of ToUnicodeEx: no key that waits for a letter is used up
 SW_SHOWNOACTIVATE = 4
 # Of a window: topmost, not on the taskbar, without the keyboard; with a frame; a part of another.
 WS_EX_TOPMOST_NOACTIVATE = 0x08000088
@@ -7156,10 +7193,11 @@ def box_on_screen(
     words: Sequence[str] = (),
     left_s: Callable[[], float] = float,
     calls: bool = True,
+    news: Callable[[], str] = str,
 ) -> Iterator[list[str]]:
     """Shows a box; yields a list, to which is added what is clicked or sent in it."""
     answers: list[str] = []
-    shown = (desktop, question, words, left_s, answers, calls)
+    shown = (desktop, question, words, left_s, answers, calls, news)
     box = threading.Thread(target=_show_box, args=shown, daemon=True)
     box.start()
     try:
@@ -7176,6 +7214,7 @@ def _show_box(
     left_s: Callable[[], float],
     answers: list[str],
     calls: bool,
+    news: Callable[[], str],
 ) -> None:
     # Until there is an answer, or the box is to go.
     if not isinstance(desktop, WindowsDesktop):
@@ -7196,6 +7235,8 @@ def _show_box(
         while not answers:
             time.sleep(BOX_PAUSE_S)
             left = left_s()
+            if news():
+                api.SetWindowTextW(box, f"\n {news()}")
             if parts:
                 api.SetWindowTextW(parts[-1], f"{words[-1]} ({left:.0f} s left)")
             while api.PeekMessageW(byref(message), None, 0, 0, PM_REMOVE):
@@ -7217,6 +7258,126 @@ def _show_box(
                 elif on == FIELD or not WM_LBUTTONDOWN <= what <= WM_MBUTTONDBLCLK:
                     api.TranslateMessage(byref(message))
                     api.DispatchMessageW(byref(message))
+
+
+####################################################################################################
+# Person's input - what a person does with mouse and keyboard, as Windows tells it in the background
+####################################################################################################
+
+LISTEN_S = 0.02
+
+
+class Note(NamedTuple):
+    """One thing that the person's hand did."""
+
+    what: str  # a mouse button, "wheel", "hwheel" or the name of a key
+    down: bool
+    place: Point  # of the mouse at that moment, in pixels
+    ms: int  # of that moment, as GetTickCount counts them
+    text: str = ""  # that the key types
+    units: int = 0  # of a wheel, 120 a notch
+    by_program: bool = False  # a program sent it, not a device
+
+
+def key_of(raw: ctypes.Structure) -> str:
+    """Names a raw key as VK_MAP does, "" for one that has no name there."""
+    extended = raw.Flags & RI_KEY_E0
+    if raw.VKey == VK_MAP["alt"] and extended:
+        return "ralt"
+    if raw.VKey == VK_MAP["enter"]:
+        return "enter"
+    return KEY_NAMES.get(raw.VKey, "")
+
+
+def text_of_key(api: Win32, raw: ctypes.Structure, held: Collection[str]) -> str:
+    """Gives what a key types in the window in front, with what is held down; "" for nothing."""
+    states = (ctypes.c_ubyte * 256)()
+    for name in held:
+        for code in chord_codes([name]):
+            states[code] = 0x80
+    states[VK_MAP["capslock"]] = api.GetKeyState(VK_MAP["capslock"]) & 1
+    front = api.GetForegroundWindow()
+    thread = api.GetWindowThreadProcessId(front, None) if front else 0
+    text = ctypes.create_unicode_buffer(8)
+    layout = api.GetKeyboardLayout(thread)
+    count = api.ToUnicodeEx(raw.VKey, raw.MakeCode, states, text, 8, TYPES_NOTHING, layout)
+    return text.value[: max(0, count)]
+
+
+def notes_of(api: Win32, message: ctypes.Structure, held: set[str]) -> Iterator[Note]:
+    """Reads one WM_INPUT: what buttons, wheel or a key did; moves alone are nothing.
+
+    The message says where the mouse was then; to ask later would tell the end of a quick drag.
+    """
+    raw = RAWMOUSE()
+    size = DWORD(sizeof(raw))
+    api.GetRawInputData(message.lParam, RID_INPUT, byref(raw), byref(size), RAW_HEADER_BYTES)
+    place = Point(message.pt.x, message.pt.y)
+    sent = not raw.hDevice
+    if raw.dwType != RIM_TYPEKEYBOARD:
+        swapped = api.GetSystemMetrics(SM_SWAPBUTTON)
+        other = {"left": "right", "right": "left"} if swapped else {}
+        for name, flags in RI_MOUSE_BUTTONS.items():
+            for flag in flags:
+                if raw.usButtonFlags & flag:
+                    down = flag == flags[0]
+                    yield Note(other.get(name, name), down, place, message.time)
+        for flag, name in RI_MOUSE_WHEELS.items():
+            if raw.usButtonFlags & flag:
+                yield Note(name, True, place, message.time, units=raw.usButtonData)
+        return
+    key = RAWKEYBOARD.from_buffer(raw)
+    name = key_of(key)
+    down = not key.Flags & RI_KEY_BREAK
+    if name in MODIFIERS:
+        (held.add if down else held.discard)(name)
+    text = text_of_key(api, key, held) if down else ""
+    if name or text:
+        yield Note(name, down, place, message.time, text, by_program=sent)
+
+
+@contextmanager
+def listening(api: Win32) -> Iterator[Callable[[], list[Note]]]:
+    """Gives what tells the notes since it was asked last; raises Win32Error if nothing is told.
+
+    Raw input, and no hook: it delays nobody's input, and Windows never removes it in silence.
+    """
+    notes = deque[Note]()
+    leave = threading.Event()
+    ready: Queue[Win32Error | None] = Queue()
+
+    def listen() -> None:
+        try:
+            window = api.CreateWindowExW(0, "STATIC", "", *[0] * 5, None, None, None, None)
+            kinds = [RAWINPUTDEVICE(1, usage, RIDEV_INPUTSINK, window) for usage in (2, 6)]
+            devices = (RAWINPUTDEVICE * 2)(*kinds)
+            api.RegisterRawInputDevices(devices, 2, sizeof(RAWINPUTDEVICE))
+        except Win32Error as error:
+            ready.put(error)
+            return
+        ready.put(None)
+        message = MSG()
+        held: set[str] = set()
+        while not leave.wait(LISTEN_S):
+            while api.PeekMessageW(byref(message), None, 0, 0, PM_REMOVE):
+                if message.message == WM_INPUT:
+                    notes.extend(notes_of(api, message, held))
+                api.DispatchMessageW(byref(message))
+        api.DestroyWindow(window)
+
+    def since() -> list[Note]:
+        return [notes.popleft() for _ in range(len(notes))]
+
+    thread = threading.Thread(target=listen, daemon=True)
+    thread.start()
+    try:
+        failed = ready.get()
+        if failed:
+            raise failed
+        yield since
+    finally:
+        leave.set()
+        thread.join()
 
 
 ####################################################################################################
@@ -9929,6 +10090,7 @@ def delete_old_runs(config: Config, spared: Iterable[Path]) -> None:
 
 
 LATEST = "last"
+NO_MODEL = "none"  # is asked by a client's calls and by a run that is repeated
 
 
 def find_run(root: Path, name: str) -> Path:
@@ -11719,6 +11881,30 @@ class Step:
     look: LookRecord
     place: PlaceRecord | None  # older journals have none
     patience_s: float
+    # Of one that a person showed: the name of the value that is typed, and how it leaves a box.
+    value: str | None = None
+    checked: bool | None = None
+    done: bool = False  # whether that is so already
+
+    @property
+    def shown(self) -> bool:
+        return bool(self.place and self.place.control)
+
+    @property
+    def example(self) -> str:
+        """What was typed or picked when it was shown."""
+        return self.act.text or self.act.label
+
+    def with_value(self, text: str) -> Step:
+        """The same with another text to type, or another thing to pick."""
+        act = self.act
+        if act.text:
+            return replace(self, act=replace(act, args={**act.args, "text": clean_text(text)}))
+        place = self.place
+        if place and place.control:
+            place = replace(place, control={**place.control, "name": text})
+        act = replace(act, args={**act.args, "element_name": text})
+        return replace(self, act=act, place=place)
 
 
 @dataclass
@@ -11784,7 +11970,7 @@ def recorded_way(folder: Path) -> Way:
                     mouse = [value.get("x"), value.get("y")]
                     args[name] = mouse
             act = replace(words.parse(ToolCall(tool, args)), way=len(steps) + 1)
-            steps.append(Step(act, look, place, patience_s))
+            steps.append(Step(act, look, place, patience_s, intent.value, intent.checked))
             if any(look.part) or look.title is None:
                 mouse = []
             patience_s = REPLAY_PATIENCE_S
@@ -11852,6 +12038,123 @@ def why_not_here(step: Step, folder: Path, place: Place) -> str:
     return other_pixels(step, folder, place)
 
 
+NEIGHBOURS_MOST = 6
+
+
+def row_of(control: Control, others: Iterable[Control]) -> list[str]:
+    """Names what stands beside a control, nearest first, by which equal ones are told apart."""
+    found = []
+    for other in others:
+        beside = other.rect.top < control.rect.bottom and control.rect.top < other.rect.bottom
+        if beside and other.name and (other.name, other.role) != (control.name, control.role):
+            found.append((abs(other.rect.left - control.rect.left), other.name))
+    return [name for _, name in sorted(found)[:NEIGHBOURS_MOST]]
+
+
+def target_of(control: Control | None, point: Point, others: Iterable[Control]) -> JsonDict:
+    """Describes a control by what finds it again, wherever it stands and however it looks then."""
+    if control is None or (control.role in HOLDERS and control.role not in FIELDS):
+        return {"role": ""}
+    left, top, width, height = control.rect
+    return {
+        "role": control.role,
+        "name": control.name,
+        "id": control.id,
+        "at": [point.x - left, point.y - top, max(1, width), max(1, height)],
+        "row": row_of(control, others),
+        "empty": not control.value,
+    }
+
+
+def is_target(then: JsonDict, control: Control) -> bool:
+    return (control.role, control.name, control.id) == (then["role"], then["name"], then["id"])
+
+
+def found_again(then: JsonDict, controls: Sequence[Control]) -> Control | None:
+    """The one control that a target describes; of several, the one with the same row."""
+    alike = [control for control in controls if is_target(then, control)]
+    if len(alike) > 1:
+        alike = [control for control in alike if row_of(control, controls) == then["row"]]
+    return alike[0] if len(alike) == 1 else None
+
+
+def shown_step_here(step: Step, folder: Path, place: Place) -> tuple[Step, str]:
+    """A step that was shown, aimed at its control as that stands now, or why it cannot be done.
+
+    Who a control is comes before how it looks: pixels count only where Windows names nothing.
+    """
+    shown = step.place or PlaceRecord()
+    then = shown.control or {}
+    program = shown.program
+    frame = place.frame
+    windows = [place.window, frame.window]
+    held = {window.handle: window for window in windows if window and window.program == program}
+    if not held:
+        front = frame.window.program if frame.window else "nothing"
+        return step, f"{program} is not there, but {front}"
+    if keys_of(step.act):
+        focus = place.controls.one(None)
+        if then["role"] and focus and not is_target(then, focus):
+            return step, f"the keyboard is in {quoted_control(focus)}, not in {then['name']!r}"
+        return step, ""
+    if not then["role"]:
+        return step, other_pixels(replace(step, place=None), folder, place)
+    controls: list[Control] = []
+    for window in held.values():
+        controls += place.eyes.desktop.control_source.ask(window)
+    control = found_again(then, controls)
+    if control is None:
+        return step, f"there is no {then['role']} {then['name']!r} as it was shown"
+    across, down, width, height = then["at"]
+    box = control.rect
+    point = Point(box.left + across * box.width // width, box.top + down * box.height // height)
+    if not frame.area.contains(point):
+        return step, f"{quoted_control(control)} is out of sight"
+    at = to_grid(point, frame.area)
+    args = {**step.act.args, "position": at}
+    if (
+        step.act.name == "type_text"
+        and then["empty"]
+        and control.value
+        and "\n" not in control.value
+    ):
+        args["clear"] = True
+    done = step.checked is not None and step.checked == control.checked
+    return replace(step, act=replace(step.act, args=args), done=done), ""
+
+
+def values_given(items: Iterable[str]) -> dict[str, str]:
+    """Reads NAME=TEXT; raises ConfigError."""
+    values: dict[str, str] = {}
+    for item in items:
+        name, equals, text = item.partition("=")
+        if not equals or name in values:
+            wrong = "twice the same" if equals else repr(item[:60])
+            raise ConfigError(f"--with takes NAME=TEXT such as city=Basel, each once, not {wrong}.")
+        values[name.strip()] = text
+    return values
+
+
+def with_values(way: Way, values: Mapping[str, str]) -> Way:
+    """A way with the values that differ each time; raises ConfigError for one too few or many."""
+    examples = {step.value: step.example for step in way.steps if step.value}
+    wrong = [name for name in examples if name not in values] and "needs a value for each of"
+    wrong = wrong or (
+        [name for name in values if name not in examples] and "has no other values than"
+    )
+    if wrong:
+        known = [f"{name} (such as {in_quotes(text, 40)})" for name, text in examples.items()]
+        raise ConfigError(
+            f"What was shown {wrong}: {', '.join(known) or 'none'}; use --with NAME=TEXT."
+        )
+    steps = [step.with_value(values[step.value]) if step.value else step for step in way.steps]
+    checks = [
+        re.sub(r"\{(\w+)\}", lambda name: values.get(name[1], name[0]), check)
+        for check in way.checks
+    ]
+    return replace(way, steps=steps, checks=checks)
+
+
 def way_for(root: Path, task: str) -> Way | None:
     """That of the latest run of this task that was proven, unless a later one disproved it."""
     words = task.casefold().split()
@@ -11868,7 +12171,7 @@ def way_for(root: Path, task: str) -> Way | None:
                 way = recorded_way(folder)
                 way.checks = [str(ruling.get("check")) for ruling in end.checks]
                 way.ended = end.time
-                if way.checks and can_be_joined(way):
+                if way.steps[0].shown or (way.checks and can_be_joined(way)):
                     return way
             for record in records:
                 if isinstance(record, WayRecord) and record.disproved:
@@ -13218,8 +13521,14 @@ class Repeat(Loop):
         end = clock.now() + patience_s
         while True:
             step, why, look = self.nearest()
+            if step.done:
+                self.pass_over(step)
+                return self.wait_for_place()
             if not why:
                 return step.act, look
+            moved = self.shown_elsewhere(step, look) if clock.now() >= end else None
+            if moved:
+                return moved, look
             if clock.now() >= end:
                 why = f"{step.act}: {why}; see {way.folder.name}/{step.look.screenshot}."
                 self.leave(Outcome("differs", why))
@@ -13242,11 +13551,40 @@ class Repeat(Loop):
                 look = run.eyes.look()
                 seen = part
             place = Place(step.act, look.frame, run.eyes, run.controls)
-            why = why_not_here(step, way.folder, place)
+            if step.shown:
+                step, why = shown_step_here(step, way.folder, place)
+            else:
+                why = why_not_here(step, way.folder, place)
             found.append((step, why, look))
             if not why:
                 return found[-1]
         return found[0]
+
+    def pass_over(self, step: Step) -> None:
+        """Goes on behind an act whose box is ticked, or not, already."""
+        self.way.next = step.act.way or 0
+        self.way.reach = 1
+        if self.way.next == len(self.way.steps):
+            self.end(step.act)
+
+    def shown_elsewhere(self, step: Step, look: Look) -> Act | None:
+        """Asks the model, once, where the target of a step that was shown is, and nothing else.
+
+        Windows may contradict it: a control of another name is never taken, nor another record.
+        """
+        run = self.run
+        shown = step.place or PlaceRecord()
+        name = (shown.control or {}).get("name", "")
+        if not (name and look.base64 and step.act.places and run.session.model.name != NO_MODEL):
+            return None
+        found = place_in(run, look, name)
+        hit = run.controls.one(to_point(found, look.frame.area)) if found else None
+        if not found or (hit and hit.name != name and (hit.name or step.value)):
+            return None
+        text = f"{step.act.name} {name}: found by the model at {found}, not where it was shown"
+        run.logger.say(f"{text}.")
+        run.logger.tell(WayRecord(self.way.folder.name, text))
+        return with_places(step.act, lambda _: found)
 
     def heard(self, deed: Deed, look: Look) -> Deed:
         self.deed = deed
@@ -13269,6 +13607,11 @@ class Repeat(Loop):
         way = self.way
         if not way.checks:
             raise End(Outcome("completed", f"Repeated {way.next} acts."))
+        if self.run.session.model.name == NO_MODEL:
+            unseen = (
+                f"{way.next} acts were done again; nobody looked whether: {'; '.join(way.checks)}"
+            )
+            raise End(Outcome("not_proven", unseen))
         claim = WAY_CLAIM.format(way.folder.name)
         deed = check_completion(self.run, last, claim, counts=False)
         tell_turn(self.run, "way", "its end", deed.result)
@@ -13281,7 +13624,7 @@ class Repeat(Loop):
         # The model hears once what was done and what was expected.
         way = self.way
         run = self.run
-        if not way.checks:
+        if not way.checks or run.session.model.name == NO_MODEL:
             raise End(why)
         way.left = True
         if way.reach == 1:  # else it was not joined again
@@ -17530,7 +17873,7 @@ class Terminal:
     def read_task(self, options: Namespace, config: Config) -> str:
         """Returns the task: given, the demo's, typed at the prompt, or a line of a pipe."""
         task = options.task or ""
-        if options.demo:
+        if options.demo and not (options.again and task):
             task = demo_task(options.profile, config)
         elif not task and _person_is_there():
             task = self.ask("Task:")
@@ -17844,6 +18187,621 @@ def stop_on_signals(stop: Stop) -> None:
 
 
 ####################################################################################################
+# Recording - what a person shows by hand, kept as a run that can be done again
+####################################################################################################
+
+REST_S = 0.05  # so long the mouse rests before what is under it is looked at
+LOOK_GOOD_S = 2.0  # so old such a look may be when the button goes down
+QUIET_S = 0.15  # after the last input, when what came of it is read
+COUNT_S = 3
+DRAG_PX = 4  # from which a press that moves is a drag (SM_CXDRAG)
+# What only changes the text of a field, whose value in the end is the step.
+EDITING = frozenset(
+    """
+    backspace delete left right up down home end insert ctrl+a ctrl+c ctrl+v ctrl+x ctrl+z ctrl+y
+    ctrl+left ctrl+right ctrl+home ctrl+end ctrl+backspace ctrl+delete ctrl+insert shift+insert
+    shift+left shift+right shift+home shift+end capslock
+    """.split()
+)
+SECRET = "{{PASSWORD}}"  # for what was typed into a field that hides it
+CLICKS = {"left": "click", "right": "right_click", "middle": "middle_click"}
+AGAIN = {"click": "double_click", "double_click": "triple_click"}
+
+
+class Seen(NamedTuple):
+    """What the screen showed, and what was under the mouse, before the person acted there."""
+
+    frame: Frame
+    place: Point
+    window: Window | None
+    control: Control | None
+    others: Sequence[Control]  # that Windows names in that window
+
+
+@dataclass
+class ShownStep:
+    """An act that was shown: the call that does it again, and what stood there before."""
+
+    tool: str
+    args: JsonDict
+    seen: Seen
+    ms: int = 0  # when it was done
+    checked: bool | None = None  # how it left its control
+    note: str = ""  # what is told of it besides
+
+
+@dataclass
+class Entry:
+    """A field while somebody types into it."""
+
+    control: Control
+    seen: Seen
+    before: str | None  # what it held, None if that was not read in time
+    value: str | None  # what it holds, as it was read last
+    keys: list[str] = field(default_factory=list)  # "" for one that types nothing
+    read: int = 0  # so many of them are in the value
+    enter: int = 0  # the key, from 1, that was Enter and may have left the field
+
+
+def is_same_control(one: Control | None, other: Control | None) -> TypeGuard[Control]:
+    """Compares what a program calls them and where they are, not what they hold."""
+    if one is None or other is None:
+        return False
+    return (one.role, one.name, one.id, one.window) == (
+        other.role,
+        other.name,
+        other.id,
+        other.window,
+    )
+
+
+@dataclass
+class Recorder:
+    """Turns what the person does into steps, each written as soon as the next one begins."""
+
+    eyes: Eyes
+    controls: ControlCheck
+    logger: ExecutionLogger
+    clock: Clock
+    stop: Stop
+    say: Say
+    hotkeys: Collection[str] = ()  # that end or pause it
+    steps: list[ShownStep] = field(default_factory=list)
+    gaps: Counter[str] = field(default_factory=Counter)  # what could not be kept, and how often
+    _written: int = 0
+    _held: list[str] = field(default_factory=list)
+    _press: tuple[Note, Seen] | None = None
+    _entry: Entry | None = None
+    _focus: Control | None = None  # what had the keyboard when it was quiet
+    _scene: Seen | None = None  # what was in front then
+    _hover: Seen | None = None
+    _here: Point | None = None
+    _since: float = 0.0  # when the mouse came to where it is
+    _heard: float | None = None  # when something was done that was not looked at yet
+
+    def watch(self, listen: Callable[[], Iterable[Note]]) -> None:
+        """Records until the stop is set; what was done while it pauses is left out."""
+        self._read_back()
+        while not self.stop.reason:
+            notes = [*listen()]
+            if self.stop.paused:
+                self._held.clear()
+                notes = []
+            try:
+                for note in notes:
+                    self.take(note)
+                    self._heard = self.clock.now()
+                if not notes:
+                    self._look_around()
+            except Win32Error as error:  # the desktop was locked, a monitor was unplugged
+                self.gaps[str(error)] += 1
+            self.clock.sleep(LISTEN_S)
+        if self._heard is not None:
+            self._read_back()
+        self._leave_field()
+        self._write_all()
+
+    def _look_around(self) -> None:
+        # What takes time is done while nobody does anything.
+        now = self.clock.now()
+        if self._heard is not None:
+            if now - self._heard >= QUIET_S:
+                self._heard = None
+                self._read_back()
+            return
+        here = self.eyes.desktop.cursor()
+        if here != self._here:
+            self._here = here
+            self._since = now
+            return
+        hover = self._hover
+        good = hover and hover.place == here and now - hover.frame.taken_at < LOOK_GOOD_S
+        if now - self._since >= REST_S and not good:
+            self._hover = self._seen_at(here)
+
+    def _seen_at(self, place: Point) -> Seen:
+        desktop = self.eyes.desktop
+        window = None
+        with suppress(Win32Error):
+            window = desktop.window_at(place)
+        frame = self.eyes.capture()
+        control = self.controls.one(place)
+        others = desktop.control_source.ask(window) if window else ()
+        return Seen(frame, place, window, control, others)
+
+    def _read_back(self) -> None:
+        # What came of the last input: what a field holds, whether a box is ticked.
+        self._hover = None
+        self._focus = self.controls.one(None)
+        self._scene = self._focus_seen()
+        entry = self._entry
+        if entry and is_same_control(self._focus, entry.control):
+            value = None if entry.control.password else self._focus.value
+            if entry.enter and (value or "").count("\n") <= (entry.value or "").count("\n"):
+                self._left_by_enter(entry)
+            else:
+                entry.value = value
+                entry.read = len(entry.keys)
+                entry.enter = 0
+        elif entry and entry.enter:
+            self._left_by_enter(entry)
+        if self.steps and self._written < len(self.steps):
+            step = self.steps[-1]
+            control = step.seen.control
+            if control and control.checked is not None and step.tool == "click":
+                now = self.controls.one(middle_of(control.rect))
+                if now and now.role == control.role:
+                    step.checked = now.checked
+
+    def _left_by_enter(self, entry: Entry) -> None:
+        del entry.keys[entry.enter - 1 :]
+        self._leave_field(still_there=False)
+        self._add("press_key", {"key": "enter"}, entry.seen)
+
+    def _focus_seen(self) -> Seen:
+        # For a key: what is in front.
+        desktop = self.eyes.desktop
+        frame = self.eyes.capture()
+        if frame.window and frame.window.elevated:
+            self.gaps["what was done in a window with an administrator's rights"] += 1
+        return Seen(frame, desktop.cursor(), frame.window, self._focus, ())
+
+    def take(self, note: Note) -> None:
+        """Adds what came of one thing that the person did."""
+        if note.by_program:
+            self.gaps["input that a program sent"] += 1
+        if note.what in CLICKS:
+            self._take_button(note)
+        elif note.what in ("wheel", "hwheel"):
+            self._take_wheel(note)
+        elif note.what in MODIFIERS:
+            self._held = [key for key in self._held if key != note.what]
+            if note.down:
+                self._held.append(note.what)
+        elif note.down:
+            self._take_key(note)
+
+    def _take_button(self, note: Note) -> None:
+        if note.down:
+            hover = self._hover
+            if hover is None or not square_around(hover.place, DRAG_PX).contains(note.place):
+                hover = self._seen_at(note.place)
+            if hover.control is None:  # no answer came in time
+                hover = hover._replace(control=self.controls.one(note.place))
+            self._leave_field()
+            self._press = (note, hover)
+            return
+        if self._press is None or self._press[0].what != note.what:
+            return
+        pressed, seen = self._press
+        self._press = None
+        self._hover = None
+        modifiers = {"modifiers": "+".join(self._held)} if self._held else {}
+        label = {"element_name": name_in_step(seen.control)} | modifiers
+        first = self._grid(pressed.place, seen)
+        end = self._grid(note.place, seen)
+        if first is None or end is None:
+            return
+        if not square_around(pressed.place, DRAG_PX).contains(note.place):
+            if note.what == "left":
+                self._add("drag", {**label, "start": first, "end": end}, seen, note.ms)
+            return
+        last = self.steps[-1] if self.steps else None
+        quick = last and 0 <= pressed.ms - last.ms <= self.eyes.desktop.double_click_ms()
+        if last and quick and last.tool in AGAIN and note.what == "left":
+            near = square_around(last.seen.place, DRAG_PX).contains(pressed.place)
+            if near and self._written < len(self.steps):
+                last.tool = AGAIN[last.tool]
+                last.ms = pressed.ms
+                last.checked = None
+                return
+        self._add(CLICKS[note.what], {**label, "position": first}, seen, pressed.ms)
+
+    def _take_wheel(self, note: Note) -> None:
+        tool = "scroll" if note.what == "wheel" else "hscroll"
+        ticks = round(note.units / 120) or (1 if note.units > 0 else -1)
+        last = self.steps[-1] if self.steps else None
+        open_step = last and self._written < len(self.steps)
+        if last and open_step and last.tool == tool and last.seen.place == note.place:
+            last.args["ticks"] += ticks
+            return
+        self._leave_field()
+        seen = self._seen_at(note.place)
+        place = self._grid(note.place, seen)
+        if place:
+            self._add(tool, {"ticks": ticks, "position": place}, seen, note.ms)
+
+    def _take_key(self, note: Note) -> None:
+        held = {"ctrl" if key == "lctrl" else key.removeprefix("l") for key in self._held}
+        types = bool(note.text and note.text.isprintable())
+        if types and "ralt" in held:  # AltGr types; Windows sends Ctrl with it
+            held = set()
+        chord = chord_text([*held, note.what]) if note.what else ""
+        is_text = types and held <= {"shift"}
+        if is_text or chord in EDITING or (chord == "enter" and self._entry):
+            self._entry = self._entry or self._begin_entry(note)
+            entry = self._entry
+            if entry:
+                entry.keys.append(note.text if is_text else "")
+                if chord == "enter" and not entry.enter:
+                    entry.enter = len(entry.keys)
+                return
+            if is_text and self._focus is None:
+                self.gaps["keys that could not be read"] += 1
+                return
+        if not chord or chord in self.hotkeys:
+            return
+        self._leave_field()
+        self._add("press_key", {"key": chord}, self._scene or self._focus_seen(), note.ms)
+
+    def _begin_entry(self, note: Note) -> Entry | None:
+        now = self.controls.one(None)
+        if now is None or now.role not in FIELDS or now.fixed:
+            self._focus = now
+            return None
+        before = self._focus.value if is_same_control(self._focus, now) else None
+        seen = (self._scene or self._focus_seen())._replace(control=now, place=middle_of(now.rect))
+        others = self.eyes.desktop.control_source.ask(seen.window) if seen.window else ()
+        return Entry(now, seen._replace(others=others), before, now.value)
+
+    def _leave_field(self, still_there: bool = True) -> None:
+        # The step is what the field holds when it is left.
+        entry = self._entry
+        self._entry = None
+        if entry is None:
+            return
+        control = entry.control
+        clicked = self.steps[-1] if self.steps and self._written < len(self.steps) else None
+        seen = entry.seen
+        if clicked and clicked.tool == "click" and is_same_control(clicked.seen.control, control):
+            self.steps.pop()  # to type there clicks it
+            seen = clicked.seen
+        args: JsonDict = {"element_name": name_in_step(control)}
+        place = self._grid(seen.place, seen)
+        if place:
+            args["position"] = place
+        if control.password:
+            self._add("type_text", {"text": SECRET, "clear": True, **args}, seen)
+            return
+        value = self._value_when_left(entry, still_there)
+        if value is None:
+            self.gaps["keys that could not be read"] += 1
+            return
+        typed = "".join(entry.keys)
+        before = entry.before
+        if before is None:
+            before = value.removesuffix(typed) if all(entry.keys) and value.endswith(typed) else ""
+        if value != before:
+            text = value
+            if before and value.startswith(before):
+                text = value[len(before) :]
+            elif before or not value:
+                args["clear"] = True
+            self._add("type_text", {"text": text.replace("\r\n", "\n"), **args}, seen)
+
+    def _value_when_left(self, entry: Entry, still_there: bool) -> str | None:
+        if still_there and entry.value is not None:
+            now = self.controls.one(middle_of(entry.control.rect))
+            if is_same_control(now, entry.control) and now.value is not None:
+                return now.value
+        if entry.value is None or len(entry.value) >= TEXT_MOST:
+            return "".join(entry.keys) if all(entry.keys) else None
+        return entry.value + "".join(entry.keys[entry.read :])
+
+    def _grid(self, place: Point, seen: Seen) -> list[int] | None:
+        # None for what is no step: our own windows, blocked ones, and what lies outside.
+        window = seen.window
+        if window:
+            if is_own(window):
+                return None
+            try:
+                refuse_window(window, self.eyes.config)
+            except ToolError as error:
+                self.gaps[str(error)] += 1
+                return None
+        if not seen.frame.area.contains(place):
+            self.gaps["acts outside of the area"] += 1
+            return None
+        at = to_grid(place, seen.frame.area)
+        return [at.x, at.y]
+
+    def _add(self, tool: str, args: JsonDict, seen: Seen, ms: int = 0) -> None:
+        self._write_all()
+        self.steps.append(ShownStep(tool, args, seen, ms))
+
+    def _write_all(self) -> None:
+        # What was shown is in the journal before anything else happens.
+        for number, step in enumerate(self.steps[self._written :], self._written + 1):
+            write_step(self.logger, self.eyes, self.controls, step, number)
+            self.say(f"  {number:2}  {in_words(step)}")
+        self._written = len(self.steps)
+
+
+def chord_text(keys: Sequence[str]) -> str:
+    """Joins the names of keys as press_key takes them, modifiers first."""
+    *held, key = keys
+    order = [name for name in ("ctrl", "alt", "shift", "win") if name in {*held}]
+    return "+".join([*order, key])
+
+
+def name_in_step(control: Control | None) -> str:
+    """Names what an act is done to, as far as Windows knows it."""
+    if control is None:
+        return ""
+    return control.name or control.role
+
+
+def call_of(step: ShownStep) -> Act:
+    """Checks a step as a model's call is checked; raises ToolError."""
+    return CANONICAL.parse(ToolCall(step.tool, dict(step.args)))
+
+
+def in_words(step: ShownStep) -> str:
+    """Tells a step in a sentence."""
+    return call_of(step).in_words()
+
+
+def write_step(
+    logger: ExecutionLogger, eyes: Eyes, controls: ControlCheck, step: ShownStep, number: int
+) -> None:
+    """Writes a step as the turn of a run that did it."""
+    logger.turn = number
+    act = call_of(step)
+    seen = step.seen
+    frame = without_blocked(seen.frame, eyes)
+    pointer = difference(frame.clean, frame.pixels, frame.width, carets=0) or NOWHERE
+    png = encode_png(frame.pixels, frame.width, frame.height)
+    path = logger.save_screenshot(f"turn_{number:04d}", png)
+    window = seen.window or frame.window
+    logger.tell(
+        LookRecord(
+            screenshot=path,
+            width=frame.width,
+            height=frame.height,
+            window=window_box(frame),
+            program=frame.window.program if frame.window else "",
+            title=title_in_front(frame),
+            pointer=pointer,
+        )
+    )
+    words = [control_words(replace(control, value=None)) for control in seen.others]
+    logger.tell(
+        PlaceRecord(
+            title=window.title if window else "",
+            program=window.program if window else "",
+            window=window.rect.scaled(frame.area, frame.rect) if window else NOWHERE,
+            aimed=[control_words(replace(seen.control, value=None))] if seen.control else [],
+            around=[*filter(None, words)],
+            control=target_of(seen.control, seen.place, seen.others),
+        )
+    )
+    logger.tell(IntentRecord(tool=act.name, args=act.given, checked=step.checked))
+    result = f"Shown by the person{step.note}"
+    logger.tell(ResultRecord(result=result, changed=True))
+    logger.tell(
+        ActionRecord(
+            act.name, act.shown, result, path, changed=True, known=name_in_step(seen.control)
+        )
+    )
+
+
+def without_blocked(frame: Frame, eyes: Eyes) -> Frame:
+    """Greys out of a picture the windows that the person has blocked."""
+    canvas = Canvas(frame.width, frame.height, frame.pixels)
+    for window in eyes.windows():
+        with suppress(ToolError):
+            refuse_window(window, eyes.config)
+            continue
+        if not is_own(window):
+            canvas.fill(window.rect.scaled(frame.area, frame.rect), SECRET_GREY)
+    return replace(frame, pixels=bytes(canvas.pixels))
+
+
+####################################################################################################
+# Showing - the person shows a task, is asked about it, and what is kept of it
+####################################################################################################
+
+
+KEPT_HERE = (
+    "What you do is recorded in {} until {} is pressed; {} pauses. Nothing of it is sent anywhere."
+)
+WHICH_STEPS = "Enter keeps these steps; numbers such as 2,5 take some out, 'again' begins anew."
+WHICH_SECRET = "Step {} types a secret, which is not kept. What is its name? (Enter for PASSWORD)"
+IS_IT_A_VALUE = (
+    'Step {}, {}: always this, or another one each time? (Enter, or a name such as "{}")'
+)
+HOW_ONE_SEES = "How does one see that it worked? (a sentence, a file, or Enter)"
+
+
+def hotkeys_of(config: Config) -> list[str]:
+    """Lists the chords that may stop or pause the program."""
+    return [config.stop_hotkey, config.pause_hotkey, *chain(*OTHER_HOTKEYS.values())]
+
+
+def show_once(recorder: Recorder, desktop: Desktop, terminal: Terminal) -> None:
+    """Counts down and records until the person ends it."""
+    clock = recorder.clock
+    with ExitStack() as undo:
+        if isinstance(desktop, WindowsDesktop):
+            listen = undo.enter_context(listening(desktop.api))
+            hotkeys = watched(desktop.api, recorder.eyes.actuator)
+            for told in filter(None, undo.enter_context(hotkeys)):
+                terminal.say(told)
+        else:
+            listen = partial(next, demo_hand(recorder), ())
+        config = recorder.eyes.config
+        keys = (config.stop_hotkey.title(), config.pause_hotkey.title())
+        terminal.say(KEPT_HERE.format(recorder.logger.folder, *keys), 0)
+        recorder.controls.one(None)  # whoever knows controls may have to start first
+        for number in range(COUNT_S, 0, -1):
+            terminal.say(f"{number} ...", 0)
+            clock.sleep(1)
+        listen()
+
+        def news() -> str:
+            state = "Paused" if recorder.stop.paused else "Recording"
+            return f"{state}: {count_of(len(recorder.steps), 'step')}. {keys[0]} ends it."
+
+        with box_on_screen(desktop, news(), calls=False, news=news):
+            recorder.watch(listen)
+    for what, count in recorder.gaps.items():
+        terminal.say(f"Not kept: {what} ({count_of(count, 'time')}).", 0)
+
+
+class Kept(NamedTuple):
+    """What the person wants of a recording: its steps by number, names of values, its check."""
+
+    steps: Sequence[int] = ()
+    names: Mapping[int, str] = {}
+    check: str = ""
+
+
+PICKED = frozenset(("list item", "tree item", "data item", "menu item", "radio button"))
+
+
+def ask_what_stays(recorder: Recorder, terminal: Terminal) -> Kept | None:
+    """Asks which steps stay, what differs each time, and how success looks; None to begin anew."""
+    steps = dict(enumerate(recorder.steps, 1))
+    if not steps:
+        return Kept()
+    for number, step in steps.items():
+        terminal.say(f"{number:3}  {in_words(step)}", 0)
+    if not _person_is_there():
+        return Kept([*steps])
+    answer = terminal.ask(WHICH_STEPS)
+    if answer.lower() == "again":
+        return None
+    for number in re.findall(r"\d{1,6}", answer):
+        steps.pop(int(number), None)
+    names: dict[int, str] = {}
+    for number, step in steps.items():
+        control = step.seen.control or NO_CONTROL
+        question = ""
+        if control.password and step.tool == "type_text":
+            question = WHICH_SECRET.format(number)
+        elif step.tool == "type_text" or (step.tool == "click" and control.role in PICKED):
+            offer = plain_name(control.name if step.tool == "type_text" else control.role)
+            question = IS_IT_A_VALUE.format(number, in_words(step), offer or "value")
+        name = plain_name(terminal.ask(question)) if question else ""
+        if name:
+            names[number] = name
+    return Kept([*steps], names, terminal.ask(HOW_ONE_SEES)) if steps else Kept()
+
+
+def plain_name(text: str) -> str:
+    """Makes a name of letters, digits and _ of a text, as long as a word or two."""
+    return "_".join(re.findall(r"\w+", text))[:40]
+
+
+def keep_recording(config: Config, folder: Path, kept: Kept, terminal: Terminal) -> None:
+    """Writes a recording's files anew, as the person wants them; what was taken out is gone."""
+    lines = []
+    for line in in_run(folder, "turns.jsonl").read_bytes().splitlines():
+        entry: JsonDict = json_object(strict_json(line))
+        number = entry["turn"]
+        if number and number not in kept.steps:
+            if entry["kind"] == "look":
+                in_run(folder, picture_name(entry["screenshot"])).unlink(missing_ok=True)
+            continue
+        if entry["kind"] == "intent" and number in kept.names:
+            if SECRET in str(entry["args"].get("text")):
+                entry["args"]["text"] = f"{{{{{kept.names[number]}}}}}"
+            else:
+                entry["value"] = kept.names[number]
+        lines.append(json.dumps(entry))
+    written = folder / "turns.new"
+    write_text(written, "\n".join([*lines, ""]), "w")
+    written.replace(folder / "turns.jsonl")
+    with closing(ExecutionLogger(config, old=folder)) as logger:
+        ruling = Ruling(kept.check, True, "the person says so")
+        checks = [ruling._asdict()] if kept.check else []
+        count = len(kept.steps)
+        text = f"Shown by the person in {count_of(count, 'step')}."
+        logger.turn = max(kept.steps)
+        logger.tell(EndRecord(outcome="completed", text=text, turns=count, checks=checks))
+    write_text(folder / "report.html", report_text(folder), "w")
+    task = run_of(read_journal(folder), folder).task
+    way = recorded_way(folder)
+    given = "".join(
+        f" --with {name}=..." for name in dict.fromkeys(step.value for step in way.steps) if name
+    )
+    terminal.say(f'Kept in {folder}. Do it again: python agent.py --again "{task}"{given}', 0)
+
+
+DEMO_SHOWN = """
+    double_click | Notes icon
+    click | text area
+    type_text | Hello from agent.py
+    click | Save button"""
+DEMO_RESTS = 20  # of LISTEN_S between two acts of the demo's hand
+
+
+def demo_hand(recorder: Recorder) -> Iterator[list[Note]]:
+    """Shows the demo's task on the drawn desktop as a person would, then ends the recording."""
+    eyes = recorder.eyes
+    desktop = eyes.desktop
+    assert isinstance(desktop, DemoDesktop)
+
+    def perform(tool: str, **args: object) -> int:
+        act = CANONICAL.parse(ToolCall(tool, args))
+        eyes.actuator.perform(act, eyes.capture())
+        return round(1000 * recorder.clock.now())
+
+    for tool, what in table_rows(DEMO_SHOWN):
+        here = desktop.cursor()
+        if tool == "type_text":
+            ms = perform(tool, text=what)
+            yield [Note(sign, True, here, ms, sign) for sign in what]
+        else:
+            here = middle_of(desktop.state.places()[what].rect)
+            at = to_grid(here, DEMO_SCREEN)
+            perform("move", position=[at.x, at.y])
+            yield from [[]] * DEMO_RESTS
+            ms = perform(tool, element_name=what, position=[at.x, at.y])
+            press = [Note("left", down, here, ms) for down in (True, False)]
+            yield press * (2 if tool == "double_click" else 1)
+        yield from [[]] * DEMO_RESTS
+    recorder.stop.set("the demo's hand has shown it")
+
+
+BY_HAND = "shown by hand"  # stands for the model in the record of such a run
+
+
+def forget(name: str, root: Path) -> str:
+    """Deletes the recordings of that name, and says how many; raises ConfigError for none."""
+    gone = 0
+    for folder in known_runs(root).values():
+        with suppress(AgentError, ValueError):
+            run = run_of(read_journal(folder, outline=True), folder)
+            if run.model == BY_HAND and run.task.casefold().split() == name.casefold().split():
+                shutil.rmtree(folder)
+                gone += 1
+    if not gone:
+        raise ConfigError(f"There is no recording {name[:60]!r} in {root.absolute()}; see --runs.")
+    return f"{count_of(gone, 'recording')} of {name!r} deleted."
+
+
+####################################################################################################
 # Options - what can be said on the command line, and the settings that come of it
 ####################################################################################################
 
@@ -17873,7 +18831,10 @@ A small local vision model (LM Studio) carries out a task on your desktop.
   --confirm WHEN         ask before acts: never, risky (default) or always
   --panel                show the run in a browser, with Pause and Stop
   --secret NAME...       value typed for {{{{NAME}}}}
+  --teach NAME           watch you do a task once, and keep it under that name
+  --forget NAME          delete what was shown under that name
   --again                do the acts of the task's last completed run while the screen is as then
+  --with NAME=TEXT...    with --again: a value of what was shown, which differs each time
   --resume [RUN]         go on with a run, by default the latest
   --task TEXT            with --resume: its next task, with the same memory
   --set FIELD=VALUE...   any other setting
@@ -17923,6 +18884,10 @@ panel check runs stats report mcp
 secret check runs stats report
 dry_run check runs stats report
 again dry_run
+teach words task scenario check resume runs stats report replay mcp
+teach again
+forget words task check resume runs stats report replay mcp teach
+forget again
 again check resume runs stats report replay"""
 
 
@@ -17970,6 +18935,7 @@ def read_options(argv: Sequence[str] | None) -> Namespace:
     options.task = options.task or options.words
     options.profile = options.profile or "planner"
     options.by_client = False
+    options.given = vars(options)["with"]
     return options
 
 
@@ -18058,7 +19024,7 @@ def refuse_idle_run(options: Namespace, config: Config) -> None:
             "The demo's model goes by the pixels it sees, and speaks tools or qwen3-vl;"
             " leave out --no-vision and --grammar."
         )
-    drawn_only = options.demo and options.replay is None
+    drawn_only = options.demo and options.replay is None and not options.again
     known = demo_task(options.profile, config)
     if drawn_only and options.task and options.task.split() != known.split():
         raise ConfigError(f"The drawn desktop of the demo knows no other task than: {known}")
@@ -18188,6 +19154,8 @@ def look_back(options: Namespace) -> Iterator[str]:
         root = Path(config.dump_dir)
         if options.runs:
             yield from list_runs(root)
+        elif options.forget:
+            yield forget(options.forget, root)
         elif options.scenarios:
             for profile in PROFILES:
                 rows = scenarios_of(profile, config.scenarios_file)
@@ -18365,8 +19333,48 @@ def start(options: Namespace, stop: Stop) -> int:
     actuator = Actuator(desktop, config, clock, stop, secrets=secrets)
     if options.mcp:
         return serve_client(options, actuator)
+    if options.teach:
+        return teach(options, config, actuator)
     with ExitStack() as undo:
         return run_task(options, config, old, way, actuator, undo)
+
+
+def teach(options: Namespace, config: Config, actuator: Actuator) -> int:
+    """Records what a person shows as a run that --again does; 0 once it is kept, else 1."""
+    if not (_person_is_there() or options.demo):
+        raise ConfigError("--teach asks about what you showed: start it in a console.")
+    desktop = actuator.desktop
+    clock = actuator.clock
+    hide = actuator.secrets.hide
+    with ExitStack() as undo:
+        terminal = Terminal(clock, 1 + options.verbose - options.quiet, hide, undo)
+        own_desktop(desktop, config, actuator.stop, undo)
+        config = at_size_of(desktop, config)
+        while True:
+            logger = ExecutionLogger(config, hide)
+            logger.listeners.append(terminal.take)
+            settings = asdict(config)
+            begin = RunRecord(__version__, options.profile, BY_HAND, options.teach, config=settings)
+            logger.tell(begin)
+            hands = Actuator(desktop, config, clock, Stop(), secrets=actuator.secrets)
+            eyes = Eyes(config, desktop, hands, logger, clock, hands.places)
+            controls = ControlCheck(config, desktop, hide, str, str)
+            recorder = Recorder(eyes, controls, logger, clock, hands.stop, terminal.say)
+            recorder.hotkeys = hotkeys_of(config)
+            try:
+                show_once(recorder, desktop, terminal)
+                kept = ask_what_stays(recorder, terminal)
+            finally:
+                logger.close()
+            if kept is None:
+                shutil.rmtree(logger.folder)
+                continue
+            if not kept.steps:
+                terminal.say("Nothing was shown, so nothing is kept.", 0)
+                shutil.rmtree(logger.folder)
+                return 1
+            keep_recording(config, logger.folder, kept, terminal)
+            return 0
 
 
 def server_of(options: Namespace, config: Config, stop: Stop, terminal: Terminal) -> ModelServer:
@@ -18442,9 +19450,7 @@ def run_task(
         # Each task ends, the server does not: no call is counted as a step.
         config = replace(config, max_steps=sys.maxsize, minutes_most=0.0)
     else:
-        model = server.discover()
-        task = actuator.secrets.hide(terminal.read_task(options, config))
-        way = terminal.chosen_way(options, config, task, old)
+        task, way, model = first_task(options, config, terminal, server, old)
     told = [model.note]
     grammar = chosen_grammar(config, profile, model)
     asked = Asked(at_size_of(desktop, config), model, server, grammar=grammar)
@@ -18471,6 +19477,32 @@ def run_task(
         run.way = terminal.chosen_way(options, config, task, None)
         code = carry_on(task, False, [], resumed=True)
     return code
+
+
+def first_task(
+    options: Namespace, config: Config, terminal: Terminal, server: ModelServer, old: Path | None
+) -> tuple[str, Way | None, ModelInfo]:
+    """Gives the task, what was done for it before, and the model; raises ModelError for none.
+
+    What a person showed goes without a model, until the screen differs.
+    """
+    lost: ModelError | None = None
+    try:
+        model = server.discover()
+    except ModelError as error:
+        lost = error
+        if not options.again:
+            raise
+    task = terminal.hide(terminal.read_task(options, config))
+    way = terminal.chosen_way(options, config, task, old)
+    if way and options.again:
+        way = with_values(way, values_given(options.given))
+    if lost:
+        if not way or not way.steps[0].shown:
+            raise lost
+        terminal.say(f"{lost} Where the screen differs from what was shown, the run ends.")
+        model = ModelInfo(NO_MODEL)
+    return task, way, model
 
 
 def demo_endpoint(area: Rect, undo: ExitStack) -> str:
@@ -18647,9 +19679,6 @@ def carry_out_task(
             text = tell_end(run, person.terminal, stats, outcome)
             lasted_s = run.clock.now() - run.actuator.began
             person.hears_end(text, lasted_s)
-
-
-NO_MODEL = "none"  # is asked by a client's calls and by a run that is repeated
 
 
 def turns_of(run: Run) -> int:

@@ -46,7 +46,7 @@ NEVER_FAIL = frozenset(
     " GetCurrentThreadId IsClipboardFormatAvailable GetClipboardOwner GlobalUnlock lstrlenW CoUninitialize"
     " CoTaskMemFree GetWindowThreadProcessId DwmGetWindowAttribute SetConsoleCtrlHandler SetWindowDisplayAffinity"
     " SendMessageW TranslateMessage DispatchMessageW FlashWindowEx MessageBeep LoadCursorW GetKeyboardLayout"
-    " VkKeyScanExW GetAsyncKeyState".split()
+    " VkKeyScanExW GetAsyncKeyState GetRawInputData GetKeyState ToUnicodeEx".split()
 )
 # Those that answer an HRESULT.
 BY_HRESULT = ("SHCreateItemFromParsingName", "CoInitializeEx")
@@ -360,6 +360,7 @@ class FakeWin32:
         # Windows of the program's own: their texts, how the box is shown, and what came there: the window, the message
         # and the seconds from now.
         self.made, self.shown = dict[int, str](), dict[str, Any]()
+        self.raw = list[bytes]()  # RAWINPUT, as Windows has it of what a person does
         self.posted = list[tuple[Any, ...]]()  # the window, the message, after seconds, its word
         self.flashed: list[int] = []
         self.typed_into: dict[int, str] = {}  # what the person typed into fields of its own
@@ -520,7 +521,10 @@ class FakeWin32:
 
     def _PeekMessageW(self, into: int, _: None, first: int, last: int, remove: int) -> int:
         handle, message, word, tick = 0, 0x0312, 0, 0  # WM_HOTKEY
-        if (first, last, remove) == (0, 0, 1) and self.posted:  # of the program's own windows
+        place, more = Point(0, 0), 0
+        if (first, last, remove) == (0, 0, 1) and self.raw:  # what a person does
+            message, more, tick, place = 0xFF, self.raw[0], int(self.clock.now() * 1000), self.mouse
+        elif (first, last, remove) == (0, 0, 1) and self.posted:  # of the program's own windows
             handle, message, seconds, *words = self.posted.pop(0)
             word = words[0] if words else 0
             tick = int((self.clock.now() + seconds) * 1000) & 0xFFFFFFFF
@@ -528,8 +532,38 @@ class FakeWin32:
             word = self.messages.pop(0)
         else:
             return 0
-        put(into, "QI4xQqIii4x", handle, message, word, 0, tick, 0, 0)
+        more = id(more) if more else 0
+        put(into, "QI4xQqIii4x", handle, message, word, more, tick, *place)
         return 1
+
+    # -- what a person does
+
+    def _RegisterRawInputDevices(self, devices: int, count: int, size: int) -> int:
+        kinds = [
+            struct.unpack("<HHI", ctypes.string_at(devices + size * at, 8)) for at in range(count)
+        ]
+        self.problems += [
+            f"raw input of {kind}" for kind in kinds if kind[0] != 1 or kind[2] != 0x100
+        ]
+        return 1
+
+    def _GetRawInputData(self, handle: int, command: int, into: int, size: int, header: int) -> int:
+        data = self.raw.pop(0)
+        if (command, header) != (0x10000003, 24) or handle != id(data):
+            self.problems.append("raw input is asked for in another way")
+        ctypes.memmove(into, data.ljust(48, b"\0"), 48)
+        return 48
+
+    def _GetKeyState(self, _code: int) -> int:
+        return 0
+
+    def _ToUnicodeEx(
+        self, code: int, _scan: int, states: int, into: int, _most: int, flags: int, _layout: int
+    ) -> int:
+        if flags != 4 or not 0x41 <= code <= 0x5A:
+            return 0
+        upper = ctypes.string_at(states, 256)[0x10] & 0x80
+        return self._write(into, 8, chr(code) if upper else chr(code).lower())
 
     # -- windows of the program's own
 

@@ -28,7 +28,10 @@ WIDTHS = """
 4:84 SetStretchBltMode ShowWindowAsync SetWindowDisplayAffinity WaitForSingleObject GetConsoleProcessList
 4:84 SetConsoleCtrlHandler SetConsoleMode CoInitializeEx
 2:28 VkKeyScanExW
-2:4 GetAsyncKeyState
+2:4 GetAsyncKeyState GetKeyState
+4:844 RegisterRawInputDevices
+4:84884 GetRawInputData
+4:4488448 ToUnicodeEx
 4:8444 RegisterHotKey
 4:84444844444 StretchBlt
 4:8448 SetBrushOrgEx

@@ -1,0 +1,452 @@
+"""What a person shows by hand: watched as Windows tells it, kept as a run, and done again with other values."""
+
+from __future__ import annotations
+
+import json
+import struct
+import tempfile
+import unittest
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import agent
+from agent import Control, Note, Point, Rect
+from tests.fakes import FakeWin32, VirtualClock
+from tests.seams import person_at_main
+from tests.test_main import CommandLineCase
+from tests.timing import comes_true
+
+WINDOW = agent.Window(7, "Customers", "office.exe", Rect(0, 0, 800, 600))
+NAME = Control("Name:", "edit", Rect(200, 100, 300, 30), value="", window=7, program="office.exe")
+CITY = replace(NAME, name="City:", rect=Rect(200, 150, 300, 30))
+SECRET = replace(NAME, name="PIN:", rect=Rect(200, 200, 300, 30), value=None, password=True)
+TICK = Control(
+    "Paid", "checkbox", Rect(200, 250, 90, 30), window=7, program="office.exe", checked=False
+)
+OK = Control("OK", "button", Rect(200, 300, 90, 30), window=7, program="office.exe")
+
+
+class Form(agent.DemoDesktop):
+    """A window with controls, of which one has the keyboard."""
+
+    def __init__(self, clock: VirtualClock, *controls: Control) -> None:
+        super().__init__(clock)
+        self.controls = {control.name: control for control in controls}
+        self.focus = ""
+        self.front = WINDOW
+
+    @property
+    def control_source(self) -> agent.KnownControls:
+        known = [replace(one, focused=name == self.focus) for name, one in self.controls.items()]
+        return agent.KnownControls(known)
+
+    def foreground(self) -> agent.Window | None:
+        return self.front
+
+    def window_at(self, point: Point) -> agent.Window | None:
+        return self.front
+
+    def windows(self) -> list[agent.Window]:
+        return [self.front]
+
+    def window(self, handle: int) -> agent.Window | None:
+        return self.front
+
+
+class Hand:
+    """A person at the form: each act gives its notes, and the form follows as a program would."""
+
+    def __init__(self, form: Form) -> None:
+        self.form = form
+        self.ms = 1000
+
+    def click(self, name: str, *button: str, to: str = "") -> Iterator[list[Note]]:
+        place = agent.middle_of(self.form.controls[name].rect)
+        self.form._cursor = place
+        yield from [[]] * 6  # it rests
+        control = self.form.controls[name]
+        self.form.focus = name if control.role == "edit" else self.form.focus
+        if control.checked is not None:
+            self.form.controls[name] = replace(control, checked=not control.checked)
+        self.ms += 1000
+        end = agent.middle_of(self.form.controls[to].rect) if to else place
+        what = button[0] if button else "left"
+        yield [Note(what, True, place, self.ms), Note(what, False, end, self.ms + 50)]
+        yield from [[]] * 12
+
+    def type(self, text: str, held: str = "", keys: int | None = None) -> Iterator[list[Note]]:
+        field = self.form.controls[self.form.focus]
+        value = (field.value or "") + text
+        if not field.password:
+            self.form.controls[field.name] = replace(field, value=value)
+        place = self.form._cursor
+        yield [Note(sign, True, place, self.ms, sign) for sign in text[:keys]]
+        yield from [[]] * 12
+
+    def press(self, key: str, *held: str) -> Iterator[list[Note]]:
+        place = self.form._cursor
+        downs = [Note(name, True, place, self.ms) for name in (*held, key)]
+        ups = [Note(name, False, place, self.ms) for name in (key, *held)]
+        yield downs + ups
+        yield from [[]] * 12
+
+
+class RecorderCase(unittest.TestCase):
+    def setUp(self) -> None:
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.root = Path(scratch.name)
+        self.form = Form(VirtualClock(), NAME, CITY, SECRET, TICK, OK)
+        self.hand = Hand(self.form)
+
+    def shown(self, *acts: Iterator[list[Note]], **config: Any) -> list[str]:
+        """The steps of a recording, in words."""
+        settings = agent.load_config({"test": {"dump_dir": str(self.root), **config}})
+        self.config = agent.at_size_of(self.form, settings)
+        clock, stop = self.form.clock, agent.Stop()
+        hands = agent.Actuator(self.form, self.config, clock, stop)
+        self.logger = agent.ExecutionLogger(self.config)
+        self.addCleanup(self.logger.close)
+        eyes = agent.Eyes(self.config, self.form, hands, self.logger, clock)
+        controls = agent.ControlCheck(self.config, self.form, str, str, str)
+        self.recorder = agent.Recorder(eyes, controls, self.logger, clock, stop, lambda *_: None)
+        self.recorder.hotkeys = ["ctrl+alt+backspace"]
+
+        def listen() -> Iterator[list[Note]]:
+            for act in acts:
+                yield from act
+            stop.set("shown")
+            yield []
+
+        notes = listen()
+        self.recorder.watch(lambda: next(notes))
+        return [agent.in_words(step) for step in self.recorder.steps]
+
+    def written(self) -> list[dict[str, Any]]:
+        lines = (self.logger.folder / "turns.jsonl").read_text("utf-8").splitlines()
+        return [json.loads(line) for line in lines]
+
+
+class Steps(RecorderCase):
+    """What a person does becomes the acts that do it again."""
+
+    def test_a_field_is_one_step_with_what_it_holds_when_it_is_left(self) -> None:
+        hand = self.hand
+        steps = self.shown(
+            hand.click("Name:"),
+            hand.type("Meier"),
+            hand.type(", Anna"),
+            hand.click("City:"),
+            hand.type("Basel"),
+        )
+        self.assertEqual(steps, ['type text "Meier, Anna"', 'type text "Basel"'])
+        first = self.recorder.steps[0].args
+        self.assertEqual((first["element_name"], first.get("clear")), ("Name:", None))
+
+    def test_what_was_pasted_or_completed_counts_and_what_stood_there_is_replaced(self) -> None:
+        self.form.controls["Name:"] = replace(NAME, value="Old")
+        hand = self.hand
+
+        def paste() -> Iterator[list[Note]]:
+            self.form.controls["Name:"] = replace(NAME, value="New from elsewhere")
+            yield from hand.press("v", "ctrl")
+
+        steps = self.shown(hand.click("Name:"), hand.press("a", "ctrl"), paste())
+        self.assertEqual(steps, ['type text "New from elsewhere"'])
+        self.assertTrue(self.recorder.steps[0].args["clear"])
+        steps = self.shown(hand.click("City:"), hand.type("Basel", keys=2))  # the rest is completed
+        self.assertEqual(steps, ['type text "Basel"'])
+
+    def test_a_field_that_holds_what_it_held_is_no_step_but_the_click(self) -> None:
+        self.assertEqual(
+            self.shown(self.hand.click("Name:"), self.hand.type("")), ['click "Name:"']
+        )
+
+    def test_clicks_drags_keys_and_double_clicks_are_told_apart(self) -> None:
+        hand = self.hand
+
+        def twice() -> Iterator[list[Note]]:
+            for notes in hand.click("OK"):
+                yield notes * 2
+
+        steps = self.shown(
+            hand.click("OK", "right"),
+            twice(),
+            hand.click("OK", to="Paid"),
+            hand.press("s", "ctrl"),
+            hand.press("f5"),
+        )
+        self.assertEqual(
+            steps,
+            [
+                'right click "OK"',
+                'double click "OK"',
+                'drag "OK"',
+                'press key "ctrl+s"',
+                'press key "f5"',
+            ],
+        )
+
+    def test_the_wheel_is_one_step_of_all_its_notches(self) -> None:
+        place = Point(300, 110)
+        steps = self.shown(iter([[Note("wheel", True, place, 1, units=-120)]] * 3 + [[]] * 12))
+        self.assertEqual(steps, ["scroll -3 (235, 153)"])
+
+    def test_a_box_is_kept_as_it_was_left(self) -> None:
+        self.shown(self.hand.click("Paid"), self.hand.click("OK"))
+        self.assertEqual([step.checked for step in self.recorder.steps], [True, None])
+        intents = [line for line in self.written() if line["kind"] == "intent"]
+        self.assertEqual([line.get("checked") for line in intents], [True, None])
+
+    def test_enter_leaves_a_line_and_is_a_line_break_in_a_text_of_several(self) -> None:
+        hand = self.hand
+        steps = self.shown(hand.click("Name:"), hand.type("Anna"), hand.press("enter"))
+        self.assertEqual(steps, ['type text "Anna"', 'press key "enter"'])
+        self.form.controls["Name:"] = NAME
+
+        def lines() -> Iterator[list[Note]]:
+            for value, key in (("a", "a"), ("a\nb", "enter"), ("a\nb", "b")):
+                self.form.controls["Name:"] = replace(NAME, value=value)
+                yield [Note(key, True, self.form._cursor, 1, "" if key == "enter" else key)]
+            yield from [[]] * 12
+
+        self.assertEqual(self.shown(hand.click("Name:"), lines()), ['type text "a\\nb"'])
+
+    def test_a_password_is_in_no_file_and_its_step_types_a_secret(self) -> None:
+        steps = self.shown(
+            self.hand.click("PIN:"), self.hand.type("hunter22"), self.hand.click("OK")
+        )
+        self.assertEqual(steps, ['type text "{{PASSWORD}}"', 'click "OK"'])
+        for path in self.logger.folder.rglob("*"):
+            if path.is_file():
+                self.assertNotIn(b"hunter", path.read_bytes(), path)
+
+    def test_keys_that_no_control_takes_are_dropped_and_told(self) -> None:
+        self.form.controls = {"OK": OK}
+        self.form.focus = ""
+        notes = [[Note(sign, True, Point(1, 1), 1, sign) for sign in "hunter22"]]
+        self.assertEqual(self.shown(iter(notes + [[]] * 12)), [])
+        self.assertEqual(self.recorder.gaps["keys that could not be read"], 8)
+        self.assertNotIn("hunter", str(self.written()))
+
+    def test_own_and_blocked_windows_and_the_stop_keys_are_no_step(self) -> None:
+        hand = self.hand
+        self.form.front = replace(WINDOW, own=True)
+        self.assertEqual(self.shown(hand.click("OK"), hand.press("backspace", "ctrl", "alt")), [])
+        self.form.front = WINDOW
+        self.assertEqual(self.shown(hand.click("OK"), blocked_windows="office.exe"), [])
+        self.assertRegex(str(self.recorder.gaps), "'Customers'.*is blocked")
+
+    def test_nothing_is_kept_while_it_is_paused(self) -> None:
+        hand = self.hand
+
+        def pause(text: str) -> Iterator[list[Note]]:
+            self.recorder.stop.paused = text
+            yield []
+
+        steps = self.shown(pause("until a key"), hand.click("OK"), pause(""), hand.click("Paid"))
+        self.assertEqual(steps, ['click "Paid"'])
+
+    def test_a_locked_desktop_is_a_gap_and_no_end(self) -> None:
+        hand = self.hand
+
+        def locked() -> Iterator[list[Note]]:
+            ask = self.form.cursor
+            self.form.cursor = lambda: (_ for _ in ()).throw(agent.Win32Error("locked", 5))
+            yield from [[]] * 3
+            self.form.cursor = ask
+            yield []
+
+        self.assertEqual(self.shown(locked(), hand.click("OK")), ['click "OK"'])
+        self.assertGreater(self.recorder.gaps["locked"], 0)
+
+    def test_input_of_a_program_is_told(self) -> None:
+        place = Point(1, 1)
+        self.shown(iter([[Note("f5", True, place, 1, by_program=True)]] + [[]] * 12))
+        self.assertEqual(self.recorder.gaps["input that a program sent"], 1)
+
+    def test_each_step_is_written_when_the_next_one_begins(self) -> None:
+        hand = self.hand
+        seen: list[int] = []
+
+        def count() -> Iterator[list[Note]]:
+            seen.append(sum(line["kind"] == "intent" for line in self.written()))
+            yield []
+
+        self.shown(hand.click("OK"), count(), hand.click("Paid"), count())
+        self.assertEqual(seen, [0, 1])
+
+
+class Again(RecorderCase):
+    """A control is found again by what it is, wherever it stands and however it looks."""
+
+    def place(self) -> tuple[list[agent.Step], agent.Place]:
+        self.logger.close()
+        way = agent.recorded_way(self.logger.folder)
+        logger = agent.ExecutionLogger(self.config)
+        self.addCleanup(logger.close)
+        hands = agent.Actuator(self.form, self.config, self.form.clock, agent.Stop())
+        eyes = agent.Eyes(self.config, self.form, hands, logger, self.form.clock)
+        controls = agent.ControlCheck(self.config, self.form, str, str, str)
+        frame = eyes.capture()
+        return [*way.steps], agent.Place(way.steps[0].act, frame, eyes, controls)
+
+    def here(self) -> tuple[agent.Step, str]:
+        (step, *_), place = self.place()
+        return agent.shown_step_here(step, self.logger.folder, place)
+
+    def test_it_is_acted_on_where_it_stands_now(self) -> None:
+        self.shown(self.hand.click("OK"))
+        moved = Rect(600, 400, 90, 30)
+        self.form.controls["OK"] = replace(OK, rect=moved)
+        step, why = self.here()
+        self.assertEqual(why, "")
+        point = agent.to_point(step.act.places[0], self.form.screen())
+        self.assertTrue(moved.contains(point), point)
+
+    def test_another_name_id_or_role_is_another_control(self) -> None:
+        for other in ({"name": "Cancel"}, {"id": "9"}, {"role": "link"}):
+            self.form.controls["OK"] = OK
+            self.shown(self.hand.click("OK"))
+            self.form.controls["OK"] = replace(OK, **other)
+            self.assertRegex(self.here()[1], "there is no button 'OK' as it was shown")
+
+    def test_of_equal_ones_the_one_beside_the_same_names_is_meant(self) -> None:
+        def row(number: int, name: str) -> None:
+            label = Control(name, "text", Rect(20, 60 * number, 90, 30), window=7)
+            delete = replace(OK, name="Delete", rect=Rect(200, 60 * number, 90, 30))
+            self.form.controls |= {name: label, f"delete {name}": delete}
+
+        self.form.controls = {}
+        row(1, "Meier, Anna")
+        row(2, "Meier, Hanna")
+        self.shown(self.hand.click("delete Meier, Hanna"))
+        self.form.controls = {}
+        row(1, "Meier, Hanna")
+        row(2, "Meier, Anna")
+        step, why = self.here()
+        self.assertEqual(why, "")
+        self.assertLess(agent.to_point(step.act.places[0], self.form.screen()).y, 100)
+        self.form.controls = {}
+        row(1, "Meier, Anna")
+        row(2, "Meier, Anne")
+        self.assertRegex(self.here()[1], "there is no button 'Delete'")
+
+    def test_a_box_that_is_so_already_is_left(self) -> None:
+        self.shown(self.hand.click("Paid"))
+        self.assertTrue(self.here()[0].done)
+        self.form.controls["Paid"] = TICK
+        self.assertFalse(self.here()[0].done)
+
+    def test_what_a_field_holds_by_now_is_replaced(self) -> None:
+        self.shown(self.hand.click("Name:"), self.hand.type("Anna"))
+        self.assertTrue(self.here()[0].act.args.get("clear"))
+        self.form.controls["Name:"] = NAME
+        self.assertFalse(self.here()[0].act.args.get("clear"))
+
+    def test_another_program_in_front_is_no_place_for_it(self) -> None:
+        self.shown(self.hand.press("f5"))
+        self.assertEqual(self.here()[1], "")
+        self.form.front = replace(WINDOW, program="other.exe")
+        self.assertRegex(self.here()[1], "office.exe is not there, but other.exe")
+
+
+class Listening(unittest.TestCase):
+    """Raw input, as Windows tells it to a window in the background."""
+
+    def told(self, *raw: bytes, **world: Any) -> list[Note]:
+        """The notes of raw input, each piece of it where the mouse was then."""
+        fake = FakeWin32(mouse=Point(40, 50), **world)
+        fake.raw += raw
+        notes: list[Note] = []
+        with agent.listening(fake.api) as since:
+            self.assertTrue(comes_true(lambda: notes.extend(since()) or not fake.raw))
+        self.assertEqual((notes.extend(since()), fake.problems), (None, []))
+        return notes
+
+    def mouse(self, flags: int, units: int = 0) -> bytes:
+        return struct.pack("<IIQQHHHh", 0, 48, 1, 0, 0, 0, flags, units)
+
+    def key(self, code: int, flags: int = 0, device: int = 1) -> bytes:
+        return struct.pack("<IIQQHHHH", 1, 48, device, 0, 0, flags, 0, code)
+
+    def test_buttons_and_wheel_come_with_the_place_of_that_moment(self) -> None:
+        notes = self.told(self.mouse(0x1), self.mouse(0x2), self.mouse(0), self.mouse(0x400, -240))
+        told = [(note.what, note.down, note.units) for note in notes]
+        self.assertEqual(told, [("left", True, 0), ("left", False, 0), ("wheel", True, -240)])
+        self.assertEqual({note.place for note in notes}, {Point(40, 50)})
+
+    def test_swapped_buttons_are_called_by_what_they_do(self) -> None:
+        (note,) = self.told(self.mouse(0x1), swapped=True)
+        self.assertEqual(note.what, "right")
+
+    def test_keys_come_with_what_they_type(self) -> None:
+        shift, a, f5, right_alt = 0x10, 0x41, 0x74, 0x12
+        notes = self.told(
+            self.key(shift), self.key(a), self.key(a, 1), self.key(shift, 1), self.key(a), self.key(f5),
+            self.key(right_alt, 2), self.key(a, device=0),
+        )  # fmt: skip
+        told = [(note.what, note.text) for note in notes if note.down]
+        self.assertEqual(
+            told, [("shift", ""), ("a", "A"), ("a", "a"), ("f5", ""), ("ralt", ""), ("a", "a")]
+        )
+        self.assertEqual([note.by_program for note in notes], [False] * 7 + [True])
+
+    def test_what_cannot_be_registered_is_told(self) -> None:
+        world = FakeWin32()
+        world.arm(names={"RegisterRawInputDevices"})
+        refused = self.assertRaisesRegex(agent.Win32Error, "RegisterRawInputDevices")
+        with refused, agent.listening(world.api):
+            self.fail("nothing is told")
+
+
+class CommandLine(CommandLineCase):
+    """Shown on the drawn desktop, kept, listed, done again, forgotten."""
+
+    def types(self, *answers: str) -> Any:
+        left, answered = list(answers), [""]
+
+        def said(out: str) -> str | None:
+            if out == answered[0] or not out.endswith((")\n", "anew.\n")):
+                return None
+            answered[0] = out
+            return left.pop(0)
+
+        return said
+
+    def test_it_is_shown_kept_and_done_again(self) -> None:
+        code, out, err = self.main("--teach", "save a note", "--demo")
+        self.assertEqual((code, err), (0, ""), out)
+        self.assertIn('--again "save a note"', out)
+        code, out, err = self.main("--again", "save a note", "--demo")
+        self.assertEqual((code, err), (0, ""), out)
+        self.assertIn("completed: Repeated 3 acts.", out)
+        self.assertIn("save a note", self.main("--runs")[1])
+        self.assertEqual(self.main("--forget", "Save  a note")[0], 0)
+        self.assertIn("There is no recording", self.main("--forget", "save a note")[2])
+
+    def test_the_person_takes_steps_out_and_names_what_differs(self) -> None:
+        with person_at_main(self.types("3", "note", "")) as keyboard:
+            code, out, err = self.main("--teach", "write", "--demo", stdin=keyboard)
+            keyboard.end()
+        self.assertEqual((code, err), (0, ""), out)
+        self.assertIn("--with note=...", out)
+        pictures = [*(self.folder / "dumps" / "run_0001" / "screenshots").iterdir()]
+        self.assertEqual(len(pictures), 2)
+        for given, told in (
+            ((), r"needs a value for each of: note \(such as 'Hello from agent.py'\)"),
+            (("--with", "note=a", "--with", "city=b"), "has no other values than: note"),
+            (("--with", "note"), "--with takes NAME=TEXT"),
+        ):
+            code, _, err = self.main("--again", "write", "--demo", *given)
+            self.assertEqual(code, 2)
+            self.assertRegex(err, told)
+        code, out, err = self.main("--again", "write", "--demo", "--with", "note=Other words")
+        self.assertEqual((code, err), (0, ""), out)
+        self.assertIn('type text "Other words"', out)
+
+    def test_without_a_console_nothing_is_recorded_of_a_real_desktop(self) -> None:
+        code, _, err = self.main("--teach", "write", "--dry-run")
+        self.assertEqual(code, 2 if "console" in err else 3)
