@@ -10184,21 +10184,17 @@ class ExecutionLogger:
 
     def tell(self, event: AnyEvent) -> AnyEvent:
         """Tells an event without its secrets; gives it back as it is, a record with its time."""
-        told: Event
         if isinstance(event, Record):
-            number = event.turn or self.turn
-            event = replace(event, time=round(time.time(), 3), turn=number)
-            line = redact(json.dumps(self.hide(to_json(event)), default=str))
-            self._write(self._turns, line + "\n")
-            told = from_json(json.loads(line))
-        else:
-            told = replace(event, **self.hide(vars(event)))
+            event = replace(event, time=round(time.time(), 3), turn=event.turn or self.turn)
+        told: Event = replace(event, **self.hide(vars(event)))
+        now = datetime.now()
+        if isinstance(told, Record):  # before anybody acts on it
+            self._write(self._turns, redact(json.dumps(to_json(told), default=str)) + "\n")
         for listener in self.listeners:
             listener(told)
-        now = datetime.now()
         if isinstance(told, Section):
             self._write(self._log, f"\n=== {told.title} ===\n")
-        if isinstance(told, (Line, Exchange, TurnLine)):
+        elif isinstance(told, (Line, Exchange, TurnLine)):
             # Further lines of a text are indented.
             text = printable(redact(told.text)).strip().replace("\n", "\n    ")
             if not isinstance(told, Exchange):
@@ -10715,7 +10711,7 @@ class Session(Asker):
             sent.append(name)
             if name not in self._logged:
                 self._logged.add(name)
-                parts[name] = part
+                parts[name] = json.loads(stored)
                 fresh.append(words)
         body = request_body(settings, messages)
         call = self.requests
