@@ -9478,9 +9478,6 @@ ACTION_FORM = """\
   Turn_{turn!s}: {tool!s}{args!s} -> {effect!s}
     Evidence: {evidence}
     Response: {said}"""
-DESCRIBED_ACTION = """\
-  Turn_{turn!s}: {tool!s} -> {effect!s}
-    Response: {said!s}"""
 ARCHIVE_FORM = """\
   Archive_{number!s}: {summary!s}
     Patterns: {patterns}"""
@@ -9498,19 +9495,6 @@ CURRENT_PLAN:
 
 {orders}:
 {instructions}
-
-{memory}"""
-DESCRIBED_CONTEXT = """\
-TASK: {task}
-
-{dry_run}
-
-CURRENT_PLAN:
-{plan!s}
-
-OPERATING_MODE: {mode}
-
-CURRENT_TURN: {turn!s}
 
 {memory}"""
 # The last report stands behind the history, which so grows at its end alone.
@@ -9532,12 +9516,6 @@ EXPECTED_RESULT: {expected}
 CHANGED: region {region} on the grid
 NOTE: the last {stalled} turns made no progress; do something different.
 CURRENT_TURN: {turn!s} of {most!s}
-Check the last action, then call one tool."""
-DESCRIBED_QUESTION = """\
-LAST_ACTION: {done}
-REASONING: {reason}
-EXPECTED_RESULT: {expected}
-NOTE: the last {stalled} turns made no progress; do something different.
 Check the last action, then call one tool."""
 CLOSER_PICTURE = """CLOSER LOOK: the picture shows a quarter of the screen in full detail; \
 positions are on its own grid. After one action it shows all again."""
@@ -9626,6 +9604,9 @@ class Profile(NamedTuple):
     errors: Mapping[str, str] = {}  # a conversation's own types of errors
     caption: str = ""  # before a conversation's picture; empty: a text behind it
     one_call: bool = False  # whether of several calls in a reply none is performed
+    repeats: bool = False  # whether a click that is said twice is done twice
+    turns_an_act: int = 1  # for each of max_steps: looks, corrections and refused claims are turns
+    begin: Callable[..., Any] | None = None  # what asks and reads, where that is not the usual one
     # What is said of an end, by its kind; of others the outcome tells.
     ends: Mapping[str, str] = {}
 
@@ -9837,6 +9818,7 @@ PROFILES = {
             {"executor": Role("chat", CHAT_PROMPT, tuple(CHAT_WORDS.tools), 0.6, 2048), **_JUDGES},
             _CHAT,
             "observe",
+            turns_an_act=5,
         ),
         Profile(
             "pointer",
@@ -9855,6 +9837,7 @@ PROFILES = {
                 "image_tokens": 1088,
             },
             errors=dict.fromkeys(INVALID_ARGUMENTS.split(), "invalid_arguments"),
+            turns_an_act=5,
         ),
         Profile(
             "story",
@@ -12344,7 +12327,7 @@ def object_to(run: Run, act: Act, look: Look) -> None:
     # Small models often say their last call once more: on a checkbox or a menu that undoes it,
     # and where a menu has closed it hits what nobody meant.
     frame = look.frame
-    if run.progress.last is None or run.config.described or act.name not in HITS:
+    if run.progress.last is None or run.profile.repeats or act.name not in HITS:
         return
     done, before = run.progress.last
     if aim_of(act) != done or before.area != frame.area:
@@ -13121,14 +13104,8 @@ def turn(run: Run, loop: Loop) -> None:
         raise End(end)
 
 
-TURNS_AN_ACT = 5  # of a conversation: looks, corrections, refused claims
-
-
 def most_turns(run: Run) -> int:
-    config = run.config
-    if run.profile.loop == "chat" and not config.described:
-        return config.max_steps * TURNS_AN_ACT
-    return config.max_steps
+    return run.config.max_steps * run.profile.turns_an_act
 
 
 def begin_turn(run: Run, most: int) -> None:
@@ -13748,27 +13725,11 @@ def reply_as_it_was(reply: Reply) -> str:
 ####################################################################################################
 
 
-def is_review_due(run: Run) -> bool:
-    config = run.config
-    interval = config.review_interval or sys.maxsize
-    if config.described:
-        in_turn = run.progress.turn % interval == 0
-        return in_turn or run.progress.needs_review or run.progress.memory.needs_compression
-    return run.progress.needs_review or run.progress.since_review >= interval
-
-
 PLANNER_IN_A_ROW = 2  # requests to it: one to archive, one to plan; then the executor has its turn
 
 
-def history_text(record: ActionRecord, form: ReportForm, described: bool) -> str:
-    if described:
-        return fill_form(
-            DESCRIBED_ACTION,
-            turn=record.turn,
-            tool=record.tool,
-            effect=cut(record.result, 60),
-            said=cut(record.response_text, OLDER_REPORT_CHARS),
-        )
+def history_text(record: ActionRecord, form: ReportForm) -> str:
+    """Tells an action of before, as the planner and the executor hear of it."""
     effect = cut(record.result, EVIDENCE_CHARS if record.claims else 100)
     if record.changed is not None:
         effect = "screen changed" if record.changed else "screen did not change"
@@ -13786,38 +13747,20 @@ def history_text(record: ActionRecord, form: ReportForm, described: bool) -> str
     )
 
 
-def context_text(run: Run) -> str:
-    form = run.profile.report
-    described = run.config.described
+def archives_text(run: Run) -> list[str]:
+    """Tells what is archived, a line each."""
     archives = run.progress.memory.all_snapshots
-    memory = ["COMPLETED_WORK:"] if archives else []
+    lines = ["COMPLETED_WORK:"] if archives else []
     for number, snapshot in enumerate(archives, 1):
         summary = cut(snapshot.summary, 180)
         patterns = cut(snapshot.patterns, 120)
-        memory.append(fill_form(ARCHIVE_FORM, number=number, summary=summary, patterns=patterns))
-    active = run.progress.memory.active_history
-    count = ""
-    if described:
-        count = f" (count={len(active)})"
-        active = active[-8:]
-    memory.append(f"RECENT_ACTIONS{count}:")
-    memory += [history_text(record, form, described) for record in active]
-    return fill_form(
-        DESCRIBED_CONTEXT if described else CONTEXT_FORM,
-        "\n\n",
-        task=run.progress.task,
-        dry_run=DRY_RUN if run.config.dry_run else "",
-        done_when=numbered_lines(run.progress.done_when),
-        plan=cut(run.progress.plan, form.plan_chars),
-        orders=form.orders,
-        instructions=run.progress.execution_instructions,
-        mode=run.profile.modes.get(run.progress.mode, run.progress.mode),
-        turn=run.progress.turn,
-        memory="\n".join(memory),
-    )
+        lines.append(fill_form(ARCHIVE_FORM, number=number, summary=summary, patterns=patterns))
+    return lines
 
 
-def asked_of(run: Run, role: Role, question: str, look: Look, corrections: int) -> Asking:
+def asked_of(
+    run: Run, role: Role, context: str, question: str, look: Look, corrections: int
+) -> Asking:
     """Asks a role a question behind the run's story."""
     progress = run.progress
     briefing = role.briefing.format(
@@ -13829,26 +13772,19 @@ def asked_of(run: Run, role: Role, question: str, look: Look, corrections: int) 
     manner = run.session.manner(role)
     return Asking(
         role,
-        [run.session.placed(context_text(run), question, look.base64)],
+        [run.session.placed(context, question, look.base64)],
         manner._replace(system=briefing + manner.system),
         shrinks=len(progress.memory.active_history) > 1,
         corrections=corrections,
     )
 
 
+REVIEW_QUESTION = """Review the recent actions: is there progress, failure, completion? Give the \
+next instruction."""
+
+
 def planner_question(run: Run) -> str:
-    question = (
-        "Review the recent actions: is there progress, failure, completion?"
-        " Give the next instruction."
-    )
-    if run.config.described and run.progress.memory.needs_compression:
-        # Not the last one: the executor is to check what came of it.
-        turns = [record.turn for record in run.progress.memory.active_history[:-1]]
-        question = f"ARCHIVE_NOW\nCall the archive tool for the finished turns among {turns}."
-    elif not run.progress.execution_instructions:
-        question = FIRST_QUESTION
-    if run.config.described:
-        return f"{run.progress.no_plan}\n{question}".lstrip()
+    first = not run.progress.execution_instructions
     form = run.profile.report
     report = ""
     for record in reversed(run.progress.memory.active_history):
@@ -13863,8 +13799,17 @@ def planner_question(run: Run) -> str:
         turn=run.progress.turn,
         interval=run.config.review_interval,
         stalled=run.progress.stalled if run.progress.stalled > 1 else 0,
-        question=question,
+        question=FIRST_QUESTION if first else REVIEW_QUESTION,
     )
+
+
+def expectation_of(last: ActionRecord, form: ReportForm) -> dict[str, str]:
+    """Tells why the last action was done, and what was expected of it."""
+    found = report_fields(last.response_text)
+    return {
+        "reason": cut(last.reasoning or found.get(form.step, ""), 120),
+        "expected": cut(found.get(form.success, ""), 120),
+    }
 
 
 def executor_question(run: Run, look: Look) -> str:
@@ -13872,23 +13817,16 @@ def executor_question(run: Run, look: Look) -> str:
     form = run.profile.report
     listed = run.controls.listed(look)
     last = run.progress.memory.get_last_action_for_validation()
-    found = report_fields(last.response_text)
-    done = cut(last.result, 300)
-    if config.described:
-        done = "No previous action"
-        if last.turn:  # of what was no call there is only why
-            done = f"{last.tool} {cut(last.args or last.result, 300)}"
     windows = run.eyes.windows()
     behind = [other for other in windows if not same_window(other, look.window)]
     return fill_form(
-        DESCRIBED_QUESTION if config.described else EXECUTOR_FORM,
+        EXECUTOR_FORM,
         window=title_text(look.window),
         closer=CLOSER_PICTURE if look.frame.whole else "",
         listed=listed and LISTED.format(listed),
         behind=windows_text(behind) if behind else "",
-        done=done,
-        reason=cut(last.reasoning or found.get(form.step, ""), 120),
-        expected=cut(found.get(form.success, ""), 120),
+        done=cut(last.result, 300),
+        **expectation_of(last, form),
         region="{},{}-{},{}".format(*last.region) if last.region else "",
         stalled=run.progress.stalled if run.progress.stalled >= config.stall_after(1) else 0,
         turn=run.progress.turn,
@@ -13901,6 +13839,7 @@ class TwoAgents(Loop):
 
     requests = 0  # before this turn
     said = ""  # the words of the last reply
+    plan_is_step = False  # whether a planner's turn counts as one of max_steps
     keeps_history = False  # whether it has a history of its own
 
     def __init__(self, run: Run) -> None:
@@ -13917,32 +13856,58 @@ class TwoAgents(Loop):
     def look(self) -> Look:
         run = self.run
         progress = run.progress
-        described = run.config.described
         self.requests = run.session.requests
-        if self.run.progress.mode == "PLANNING":
+        if progress.mode == "PLANNING":
             return NO_LOOK
-        may_plan = self.has_planner and described and progress.planner_streak < PLANNER_IN_A_ROW
-        if may_plan and is_review_due(run):
-            progress.mode = "PLANNING"  # as described, this turn only leaves the next one to it
-            progress.needs_review = False
-            return run.eyes.look()
         progress.planner_streak = 0
         progress.since_review += 1
-        by_itself = self.has_planner or not self.keeps_history
-        if by_itself and not described and progress.memory.needs_compression:
-            archive_by_itself(run, run.config.memory_keep_actions)
+        self.make_room()
         return run.eyes.look()
 
+    def make_room(self) -> None:
+        """Archives by itself, what was done being certain; a grammar has a history of its own."""
+        by_itself = self.has_planner or not self.keeps_history
+        if by_itself and self.run.progress.memory.needs_compression:
+            archive_by_itself(self.run, self.run.config.memory_keep_actions)
+
+    def review_is_due(self) -> bool:
+        progress = self.run.progress
+        interval = self.run.config.review_interval or sys.maxsize
+        return progress.needs_review or progress.since_review >= interval
+
     def request(self, look: Look) -> Asking | None:
-        if self.run.progress.mode == "PLANNING" and look is not NO_LOOK:
-            return None
         run = self.run
+        role = run.executor
         corrections = run.config.reply_corrections
-        if self.run.progress.mode == "EXECUTION":
-            return asked_of(run, run.executor, executor_question(run, look), look, corrections)
-        left = max(1, PLANNER_IN_A_ROW - run.progress.planner_streak)
-        planner = run.profile.roles["planner"]
-        return asked_of(run, planner, planner_question(run), look, min(corrections, left - 1))
+        if run.progress.mode == "PLANNING":
+            role = run.profile.roles["planner"]
+            left = max(1, PLANNER_IN_A_ROW - run.progress.planner_streak)
+            corrections = min(corrections, left - 1)
+        return asked_of(run, role, self.context(), self.question(look), look, corrections)
+
+    def context(self) -> str:
+        """Tells the task, the plan and what was done."""
+        run = self.run
+        progress = run.progress
+        form = run.profile.report
+        active = [history_text(record, form) for record in progress.memory.active_history]
+        return fill_form(
+            CONTEXT_FORM,
+            "\n\n",
+            task=progress.task,
+            dry_run=DRY_RUN if run.config.dry_run else "",
+            done_when=numbered_lines(progress.done_when),
+            plan=cut(progress.plan, form.plan_chars),
+            orders=form.orders,
+            instructions=progress.execution_instructions,
+            memory="\n".join([*archives_text(run), "RECENT_ACTIONS:", *active]),
+        )
+
+    def question(self, look: Look) -> str:
+        """Asks the role whose turn it is."""
+        if self.run.progress.mode == "PLANNING":
+            return planner_question(self.run)
+        return executor_question(self.run, look)
 
     def read(self, look: Look, reply: Reply, is_corrected: bool) -> Act:
         run = self.run
@@ -13958,8 +13923,7 @@ class TwoAgents(Loop):
     def heard(self, deed: Deed, look: Look) -> Deed:
         if self.run.progress.mode == "PLANNING":
             self.run.progress.no_plan = ""
-            is_plan = deed.act.name == "update_plan"
-            self.end_planning(deed.result, self.run.config.described and not is_plan)
+            self.end_planning(deed.result, deed.act)
         return deed
 
     def lost(self, error: ToolError, look: Look) -> bool | None:
@@ -13979,19 +13943,23 @@ class TwoAgents(Loop):
             return False
         progress.no_plan = why
         progress.plan = said or progress.plan
-        self.end_planning("no usable plan", run.config.described)
+        self.end_planning("no usable plan", None)
         return None
 
-    def end_planning(self, done: str, goes_on: bool) -> None:
+    def goes_on(self, act: Act | None) -> bool:
+        """Tells whether the planner has the next turn, too, after this act."""
+        return False
+
+    def end_planning(self, done: str, act: Act | None) -> None:
         """Gives memory room and, unless the planner goes on, the executor the next turn."""
         run = self.run
         progress = run.progress
-        progress.planned += not run.config.described
+        progress.planned += not self.plan_is_step
         progress.planner_streak += run.session.requests - self.requests
         if progress.memory.needs_compression:
             number = archive_by_itself(run, run.config.memory_keep_actions)
             done += f"; archived {number} turns by itself"
-        if not goes_on or progress.planner_streak >= PLANNER_IN_A_ROW:
+        if not self.goes_on(act) or progress.planner_streak >= PLANNER_IN_A_ROW:
             if not progress.execution_instructions:  # a silent planner must not stop the run
                 progress.execution_instructions = f"Carry out the task: {progress.task}"
             progress.mode = "EXECUTION"
@@ -14004,7 +13972,7 @@ class TwoAgents(Loop):
 
     def close(self, helped: bool | None, end: Outcome | None) -> None:
         run = self.run
-        if self.has_planner and not run.config.described and is_review_due(run):
+        if self.has_planner and self.review_is_due():
             run.progress.mode = "PLANNING"
 
 
@@ -14175,6 +14143,8 @@ def in_conversation(
 class Chat(Loop):
     """One conversation, whose steps leave as a whole: no answer ever stands without its call."""
 
+    thought_left = LEFT_OUT  # of an older thought
+
     def __init__(self, run: Run) -> None:
         super().__init__(run)
         folder = run.logger.folder / "screenshots"  # of the conversation that a resumed run has
@@ -14224,14 +14194,17 @@ class Chat(Loop):
             act = read_call(reply, profile.words(run.executor))
         except ToolError as error:
             insists = self.silent >= run.config.reply_corrections
-            answers = said if run.config.described else is_answer(said, insists)
-            if error.kind == "no_call" and answers:
+            if error.kind == "no_call" and self.answers(said, insists):
                 return final_answer(said)
             raise
         if touched >= run.config.max_steps and act.name in HANDS:
             acts = count_of(touched, "act")
             raise End(Outcome("max_steps", f"Not completed within {acts} on the desktop."))
         return replace(act, said=said)
+
+    def answers(self, said: str, insists: bool) -> bool:
+        """Tells whether words without a call end the task."""
+        return is_answer(said, insists)
 
     @property
     def said(self) -> str:
@@ -14329,11 +14302,13 @@ class Chat(Loop):
         self.silent += 1
         self.looked = False
         note_action(run, ActionRecord("no_call", error.kind, why, response_text=self.said))
+        return self.correct(error)
+
+    def correct(self, error: ToolError) -> bool | None:
+        """Tells why there is no call; whether the turn was progress."""
+        run = self.run
         kind = run.profile.errors.get(error.kind, error.kind)
         told = correction(error)
-        if run.config.described:
-            self.answer(refusal(kind, told), None)
-            return False
         picture = None
         if error.kind == "no_call":
             told += f" {SAY_DONE}"
@@ -14370,7 +14345,7 @@ class Chat(Loop):
                 message.text = PICTURE_LEFT_OUT
             for message in thoughtful[:-kept]:
                 # Inside its tags, where a model that imitates it does no harm.
-                message.thought = "" if config.described else LEFT_OUT
+                message.thought = self.thought_left
 
     def condense(self, keep: int) -> None:
         """Drops all but the last `keep` steps, of which the first message gets a line."""
@@ -14403,10 +14378,11 @@ def story_mark(act: Act) -> JsonDict:
 class Story(Loop):
     """The model's own story and its marks are its memory; each turn does what the last reply said.
 
-    As described, it asks at the end of a turn: for what the next one does.
+    It asks at the end of a turn for what the next one does.
     """
 
     idle = False
+    plan_is_step = False  # whether a turn without an act that was done counts as one of max_steps
 
     def __init__(self, run: Run) -> None:
         super().__init__(run)
@@ -14443,9 +14419,7 @@ class Story(Loop):
         run.progress.trail = [[], *run.progress.trail][:most]
         self.asked = []
         self.wrong = False
-        if not run.config.described:
-            observation = cut(observation, OBSERVATION_CHARS)
-            self.told |= story_in(strip_think(said))
+        observation = self.remembered(observation, said)
         run.progress.plan = observation or run.progress.plan
         self.told["observation"] = run.progress.plan or EMPTY_STORY["observation"]
         if not actions:
@@ -14460,9 +14434,14 @@ class Story(Loop):
                 yield from self.read_one(action, number)
         if len(actions) > ACTIONS_MOST == len(self.done):
             self.notes.append(f"Only {ACTIONS_MOST} of {len(actions)} actions were carried out.")
-        if actions and not self.done and not run.config.described:
+        if actions and not self.done and not self.plan_is_step:
             run.progress.planned += 1  # as in a conversation: what was not done is no step
         self.place_boxes(boxes)
+
+    def remembered(self, observation: str, said: str) -> str:
+        """Gives what it gets back of its story, and keeps the whole as it told it."""
+        self.told |= story_in(strip_think(said))
+        return cut(observation, OBSERVATION_CHARS)
 
     @property
     def done(self) -> list[JsonDict]:
@@ -14546,38 +14525,30 @@ class Story(Loop):
         if deed.end:
             raise End(deed.end)
 
-    def asking(self, notes: str, image: bytes) -> Asking:
-        run = self.run
-        config = run.config
-        manner = run.session.manner(run.executor)
-        task = fill_form(
+    def task_text(self) -> str:
+        return fill_form(
             STORY_FORM,
-            task=run.progress.task,
+            task=self.run.progress.task,
             acts=ACTIONS_MOST,
             boxes=BOXES_MOST,
-            dry_run=DRY_RUN if config.dry_run else "",
+            dry_run=DRY_RUN if self.run.config.dry_run else "",
         )
-        if config.described:
-            manner = manner._replace(system=f"{manner.system}\n{task}")
-            seen = " ".join(filter(None, [run.progress.plan or "I look.", notes]))
-            return Asking(run.executor, [Message("user", "", image, seen)], manner)
+
+    def asking(self, notes: str, image: bytes) -> Asking:
+        run = self.run
         told = json.dumps(self.told, ensure_ascii=False)
         messages = [
-            Message("user", task),
+            Message("user", self.task_text()),
             Message("assistant", told),
             Message("user", notes, image),
         ]
         done = run.profile.vocabulary.tools["report_complete"]
         advice = NO_STORY.format(last=told, done=done)
-        corrections = config.reply_corrections
-        return Asking(
-            run.executor, messages, manner, corrections=corrections, advice=lambda _: advice
-        )
+        corrections = run.config.reply_corrections
+        return Asking(run.executor, messages, corrections=corrections, advice=lambda _: advice)
 
     def read_reply(self, reply: Reply, is_corrected: bool) -> str | Act:
         """Gives a story as it was told, or an answer; raises ToolError for neither."""
-        if self.run.config.described:
-            return reply.text
         said = strip_think(reply.text).strip()
         if story_in(said):
             return said
@@ -14588,7 +14559,7 @@ class Story(Loop):
     def marked_picture(self) -> bytes:
         """Gives the screen with the marks, as base64.
 
-        A page of a described run may draw them; else the program does.
+        A page may draw them; else the program does.
         """
         run = self.run
         logger = run.logger
@@ -14620,6 +14591,9 @@ class Story(Loop):
 
 def begin_loop(run: Run) -> Loop:
     """Gives the loop of the run's profile."""
+    if run.profile.begin:
+        own: Loop = run.profile.begin(run)
+        return own
     if run.profile.loop == "chat":
         return Chat(run)
     if run.profile.loop == "story":
@@ -16484,6 +16458,161 @@ EXTRA_STORY_TOOLS = """type_text press_key scroll_at scroll_up wait ask_person
 report_complete""".split()
 
 
+DESCRIBED_ACTION = """\
+  Turn_{turn!s}: {tool!s} -> {effect!s}
+    Response: {said!s}"""
+DESCRIBED_CONTEXT = """\
+TASK: {task}
+
+{dry_run}
+
+CURRENT_PLAN:
+{plan!s}
+
+OPERATING_MODE: {mode}
+
+CURRENT_TURN: {turn!s}
+
+{memory}"""
+DESCRIBED_QUESTION = """\
+LAST_ACTION: {done}
+REASONING: {reason}
+EXPECTED_RESULT: {expected}
+NOTE: the last {stalled} turns made no progress; do something different.
+Check the last action, then call one tool."""
+
+
+class DescribedAgents(TwoAgents):
+    """A planner that archives, and reviews in turns of its own; the executor sees eight actions."""
+
+    plan_is_step = True
+
+    def look(self) -> Look:
+        run = self.run
+        progress = run.progress
+        may_plan = self.has_planner and progress.planner_streak < PLANNER_IN_A_ROW
+        if progress.mode == "EXECUTION" and may_plan and self.review_is_due():
+            progress.mode = "PLANNING"  # this turn only leaves the next one to it
+            progress.needs_review = False
+            self.requests = run.session.requests
+            return run.eyes.look()
+        return super().look()
+
+    def make_room(self) -> None:
+        """Leaves archiving to the planner."""
+
+    def review_is_due(self) -> bool:
+        progress = self.run.progress
+        in_turn = progress.turn % (self.run.config.review_interval or sys.maxsize) == 0
+        return in_turn or progress.needs_review or progress.memory.needs_compression
+
+    def request(self, look: Look) -> Asking | None:
+        if self.run.progress.mode == "PLANNING" and look is not NO_LOOK:
+            return None
+        return super().request(look)
+
+    def context(self) -> str:
+        run = self.run
+        progress = run.progress
+        active = progress.memory.active_history
+        lines = [*archives_text(run), f"RECENT_ACTIONS (count={len(active)}):"]
+        for record in active[-8:]:
+            effect = cut(record.result, 60)
+            said = cut(record.response_text, OLDER_REPORT_CHARS)
+            lines.append(
+                fill_form(
+                    DESCRIBED_ACTION, turn=record.turn, tool=record.tool, effect=effect, said=said
+                )
+            )
+        return fill_form(
+            DESCRIBED_CONTEXT,
+            "\n\n",
+            task=progress.task,
+            dry_run=DRY_RUN if run.config.dry_run else "",
+            plan=cut(progress.plan, run.profile.report.plan_chars),
+            mode=run.profile.modes.get(progress.mode, progress.mode),
+            turn=progress.turn,
+            memory="\n".join(lines),
+        )
+
+    def question(self, look: Look) -> str:
+        run = self.run
+        progress = run.progress
+        if progress.mode == "PLANNING":
+            question = REVIEW_QUESTION
+            if progress.memory.needs_compression:
+                # Not the last one: the executor is to check what came of it.
+                turns = [record.turn for record in progress.memory.active_history[:-1]]
+                question = (
+                    f"ARCHIVE_NOW\nCall the archive tool for the finished turns among {turns}."
+                )
+            elif not progress.execution_instructions:
+                question = FIRST_QUESTION
+            return f"{progress.no_plan}\n{question}".lstrip()
+        last = progress.memory.get_last_action_for_validation()
+        done = "No previous action"
+        if last.turn:  # of what was no call there is only why
+            done = f"{last.tool} {cut(last.args or last.result, 300)}"
+        return fill_form(
+            DESCRIBED_QUESTION,
+            done=done,
+            **expectation_of(last, run.profile.report),
+            stalled=progress.stalled if progress.stalled >= run.config.stall_after(1) else 0,
+        )
+
+    def goes_on(self, act: Act | None) -> bool:
+        return act is None or act.name != "update_plan"
+
+    def close(self, helped: bool | None, end: Outcome | None) -> None:
+        """Leaves a review to the beginning of the next turn."""
+
+
+class DescribedNative(DescribedAgents, Native):
+    """The same, with an executor that is asked in a grammar."""
+
+
+class DescribedChat(Chat):
+    """A conversation that words without a call end, and whose refusals bring no picture along."""
+
+    thought_left = ""
+
+    def answers(self, said: str, insists: bool) -> bool:
+        return said != ""
+
+    def correct(self, error: ToolError) -> bool | None:
+        kind = self.run.profile.errors.get(error.kind, error.kind)
+        self.answer(refusal(kind, correction(error)), None)
+        return False
+
+
+class DescribedStory(Story):
+    """A story that gets all of its observation back, and nothing else of what it told."""
+
+    plan_is_step = True
+
+    def remembered(self, observation: str, said: str) -> str:
+        return observation
+
+    def asking(self, notes: str, image: bytes) -> Asking:
+        run = self.run
+        manner = run.session.manner(run.executor)
+        manner = manner._replace(system=f"{manner.system}\n{self.task_text()}")
+        seen = " ".join(filter(None, [run.progress.plan or "I look.", notes]))
+        return Asking(run.executor, [Message("user", "", image, seen)], manner)
+
+    def read_reply(self, reply: Reply, is_corrected: bool) -> str | Act:
+        return reply.text
+
+
+def begin_described(run: Run) -> Loop:
+    """Gives the loop of a run as described."""
+    if run.profile.loop == "chat":
+        return DescribedChat(run)
+    if run.profile.loop == "story":
+        return DescribedStory(run)
+    return DescribedNative(run) if run.grammar else DescribedAgents(run)
+
+
 def as_described(profile: Profile) -> Profile:
     """Takes from a profile what its description lacks, and gives it what is otherwise there."""
     words = profile.vocabulary
@@ -16496,7 +16625,14 @@ def as_described(profile: Profile) -> Profile:
         otherwise = DESCRIBED_ROLES.get(profile.name, {}).get(key, {})
         roles[key] = role._replace(**{"tools": described, "extra": "", **otherwise})
     otherwise = DESCRIBED_PROFILES.get(profile.name, {})
-    return profile._replace(vocabulary=plain, roles=roles, **otherwise)
+    return profile._replace(
+        vocabulary=plain,
+        roles=roles,
+        repeats=True,
+        turns_an_act=1,
+        begin=begin_described,
+        **otherwise,
+    )
 
 
 def chosen_profile(name: str, config: Config) -> Profile:

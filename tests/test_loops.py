@@ -219,10 +219,7 @@ class TwoAgents(EngineCase):
             reply = said[role_of(request)]
             return reply(request) if callable(reply) else reply
 
-        trial = self.trial(decide, **settings)
-        if settings.get("described"):
-            trial.engine.profile = agent.as_described(trial.profile)
-        return trial
+        return self.trial(decide, **settings)
 
     def clicks(self) -> Any:
         """Clicks on one place after the other."""

@@ -91,4 +91,5 @@ class Kept(unittest.TestCase):
         """--set lies over the description, too."""
         done = said("", "report_mission_complete", evidence="It is pressed. " * 10)
         replies = [PLAN, done, text("1 YES: it is pressed")]
-        self.assertEqual(Exchange("planner", replies, "verify_completion=true").roles, "pev")
+        judged = Exchange("planner", replies, "verify_completion=true")
+        self.assertEqual(judged.roles, "peve")  # the last is asked since nothing was done
