@@ -359,7 +359,11 @@ class EngineCase(unittest.TestCase):
         config, stop = agent.load_config(layers), agent.Stop()
         clock = self.clock_type(stop)
         desktop, self.lines = self.desktop_type(clock), []
-        known, server, say = agent.chosen_profile(profile, config), ScriptedServer(decide), self.lines.append
+        known, server, say = (
+            agent.chosen_profile(profile, config),
+            ScriptedServer(decide),
+            self.lines.append,
+        )
         engine = make_engine(config, known, desktop, server, self.model, clock, stop, say, old)
         # Most scripts claim at once what nothing was done for.
         engine.actuator.vouch = lambda question: True
