@@ -21,9 +21,8 @@ The file is divided into rooms, each under its banner. A room uses only itself a
     Controls, Keys, Tools, Facts, Labels, Risks, Questions, Names, Bounds, Hands, Actuator, Watcher,
     Person's input, Server answers, Model, Replies, Grammars, Grammar texts, Texts, Profiles,
     Journal, Exchange, Calibration, Eyes, Control check, Typing, Way, Turn engine, Proof, Turns,
-    Repeat, Native turn, Two-agent loop, Chat loop, Story loop, Page, Report, Panel, As described,
-    Check, Demo desktop, Demo model, MCP, Terminal, Recording, Showing, Options, Look back, Command
-    line.
+    Repeat, Two-agent loop, Chat loop, Story loop, Page, Report, Panel, As described, Check, Demo
+    desktop, Demo model, MCP, Terminal, Recording, Showing, Options, Look back, Command line.
 """
 
 from __future__ import annotations
@@ -8810,7 +8809,8 @@ class Grammar(NamedTuple):
         try:
             call = self._certain_call(reply, self.sides(picture))
             act = CANONICAL.parse(replace(call, arguments=completed(call)))
-            return replace(act, call=replace(call, thought=cut(call.thought, THOUGHT_CHARS)))
+            call = replace(call, thought=cut(call.thought, THOUGHT_CHARS))
+            return replace(act, call=call, said=call.said)
         except (ToolError, RecursionError) as error:
             raise explained(error, reply) from None
 
@@ -13641,86 +13641,6 @@ def run_turns(run: Run, begin: Callable[[Run], Loop]) -> Outcome:
 
 
 ####################################################################################################
-# Native turn - one turn of a model that is asked in its own grammar
-####################################################################################################
-
-
-def chosen_grammar(config: Config, profile: Profile, model: ModelInfo) -> Grammar | None:
-    """The grammar of the role that acts, None for tools; raises ConfigError."""
-    name = config.executor_grammar or TOOLS_GRAMMAR
-    has_turns = profile.loop in ("native", "two_agent")
-    if not config.vision and not (has_turns and name == TOOLS_GRAMMAR):
-        raise ConfigError(
-            "Without pictures a model knows the list of controls only, which the profiles planner,"
-            " commander and native have with tools; leave --no-vision or the grammar away."
-        )
-    if name not in (TOOLS_GRAMMAR, *GRAMMARS):
-        raise ConfigError(f"There is no grammar {name[:40]!r}; there are {', '.join(GRAMMARS)}.")
-    if not (has_turns or name == TOOLS_GRAMMAR):
-        raise ConfigError(f"Profile {profile.name} takes no grammar; native or planner does.")
-    if config.vision and profile.loop == "native":
-        name = config.executor_grammar or trained_in(model)
-    return GRAMMARS.get(name)
-
-
-def grammar_name(grammar: Grammar | None) -> str:
-    return grammar.name if grammar else TOOLS_GRAMMAR
-
-
-def at_size_of(desktop: Desktop, config: Config, grammar: Grammar | None = None) -> Config:
-    """The config with the size of this desktop's pictures, one that no processor changes."""
-    size = frame_size(resolve_area(config.area, desktop), config)
-    if grammar:
-        size = grammar.picture.seen_size(size)
-    return replace(config, screen_capture_w=size.width, screen_capture_h=size.height)
-
-
-def native_manner(grammar: Grammar, config: Config, picture: Size) -> Manner:
-    settings = {**grammar.sampling, **set_sampling(config)}
-    return Manner(grammar.announce(picture), settings=settings)
-
-
-NATIVE_NOTES = """\
-{dry_run}
-Your last thought: {thought}
-Your last step: {effect}
-{recovered}
-The last {stalled} steps made no progress; do something different.
-{listed}"""
-STEP_CHARS = 160
-
-
-def native_step(record: ActionRecord) -> str:
-    said = record.response_text or f"{record.tool} {record.args}"
-    line = cut(" ".join(said.split()), STEP_CHARS)
-    effect = unseen_effect(record)
-    return f"{line} ({cut(effect, STEP_CHARS)})" if effect else line
-
-
-def unseen_effect(record: ActionRecord) -> str:
-    """What came of a turn, where the picture after it does not show that."""
-    if record.changed is None:
-        return record.result
-    return "" if record.changed else "the screen did not change"
-
-
-def shown_to(grammar: Grammar, words: str, image: bytes) -> list[Message]:
-    if words and grammar.text_apart:
-        return [Message("user", words), Message("user", "", image)]
-    return [Message("user", "", image, before=words)]
-
-
-def reply_as_it_was(reply: Reply) -> str:
-    """A reply as the model gets it again: without its thoughts, with its call."""
-    said = [strip_think(reply.text)]
-    native = replace(reply, message={**reply.message, "content": ""})
-    for call in harmless_calls(native)[:1]:
-        arguments = json.dumps(call.arguments, ensure_ascii=False)
-        said.append(call_in_text(call.name, arguments))
-    return "\n".join(said).strip()
-
-
-####################################################################################################
 # Two-agent loop - a planner that does not see the screen, an executor that does, or one alone
 ####################################################################################################
 
@@ -13976,6 +13896,85 @@ class TwoAgents(Loop):
             run.progress.mode = "PLANNING"
 
 
+def chosen_grammar(config: Config, profile: Profile, model: ModelInfo) -> Grammar | None:
+    """Returns the grammar of the role that acts, None for tools; raises ConfigError."""
+    name = config.executor_grammar or TOOLS_GRAMMAR
+    has_turns = profile.loop in ("native", "two_agent")
+    if not config.vision and not (has_turns and name == TOOLS_GRAMMAR):
+        raise ConfigError(
+            "Without pictures a model knows the list of controls only, which the profiles planner,"
+            " commander and native have with tools; leave --no-vision or the grammar away."
+        )
+    if name not in (TOOLS_GRAMMAR, *GRAMMARS):
+        raise ConfigError(f"There is no grammar {name[:40]!r}; there are {', '.join(GRAMMARS)}.")
+    if not (has_turns or name == TOOLS_GRAMMAR):
+        raise ConfigError(f"Profile {profile.name} takes no grammar; native or planner does.")
+    if config.vision and profile.loop == "native":
+        name = config.executor_grammar or trained_in(model)
+    return GRAMMARS.get(name)
+
+
+def grammar_name(grammar: Grammar | None) -> str:
+    """Returns what a setting calls a grammar."""
+    return grammar.name if grammar else TOOLS_GRAMMAR
+
+
+def at_size_of(desktop: Desktop, config: Config, grammar: Grammar | None = None) -> Config:
+    """Returns the config with the size of the desktop's pictures, one that no processor changes."""
+    size = frame_size(resolve_area(config.area, desktop), config)
+    if grammar:
+        size = grammar.picture.seen_size(size)
+    return replace(config, screen_capture_w=size.width, screen_capture_h=size.height)
+
+
+def native_manner(grammar: Grammar, config: Config, picture: Size) -> Manner:
+    """Returns how a grammar is asked about pictures of that size."""
+    settings = {**grammar.sampling, **set_sampling(config)}
+    return Manner(grammar.announce(picture), settings=settings)
+
+
+NATIVE_NOTES = """\
+{dry_run}
+Your last thought: {thought}
+Your last step: {effect}
+{recovered}
+The last {stalled} steps made no progress; do something different.
+{listed}"""
+STEP_CHARS = 160
+
+
+def native_step(record: ActionRecord) -> str:
+    """Returns a step in a line, whose picture is not shown any more."""
+    said = record.response_text or f"{record.tool} {record.args}"
+    line = cut(" ".join(said.split()), STEP_CHARS)
+    effect = unseen_effect(record)
+    return f"{line} ({cut(effect, STEP_CHARS)})" if effect else line
+
+
+def unseen_effect(record: ActionRecord) -> str:
+    """Tells what came of a turn, where the picture after it does not show that."""
+    if record.changed is None:
+        return record.result
+    return "" if record.changed else "the screen did not change"
+
+
+def shown_to(grammar: Grammar, words: str, image: bytes) -> list[Message]:
+    """Returns words and a picture in the order of a grammar."""
+    if words and grammar.text_apart:
+        return [Message("user", words), Message("user", "", image)]
+    return [Message("user", "", image, before=words)]
+
+
+def reply_as_it_was(reply: Reply) -> str:
+    """Returns a reply as the model gets it again: without its thoughts, with its call."""
+    said = [strip_think(reply.text)]
+    native = replace(reply, message={**reply.message, "content": ""})
+    for call in harmless_calls(native)[:1]:
+        arguments = json.dumps(call.arguments, ensure_ascii=False)
+        said.append(call_in_text(call.name, arguments))
+    return "\n".join(said).strip()
+
+
 class NativeTurn(NamedTuple):
     """A turn whose picture is still shown."""
 
@@ -14061,7 +14060,7 @@ class Native(TwoAgents):
         if act.name != PERSON:
             said = reply_as_it_was(reply)
             self.shown.append(NativeTurn(look.base64, said, self.run.progress.turn))
-        return replace(act, said=act.call.said)
+        return act
 
     def lost(self, error: ToolError, look: Look) -> bool | None:
         if self.run.progress.mode == "PLANNING":
