@@ -9069,6 +9069,7 @@ QWEN_WORDS = """
     interact         ask_person       text?
     call_user        ask_person       text?
     click            click            coordinate>position
+    computer_double_click  double_click  coordinate>position
     drag             drag             coordinate>end
     hotkey           press_key        keys
     open_app         open_app         app_name>name
@@ -9240,6 +9241,8 @@ _ROWS = (
     ),
 )
 GRAMMARS: dict[str, Grammar] = {row.name: row for row in _ROWS}
+# Of models that can do more than act on a screen, such as plan.
+GENERAL_GRAMMARS = ("tools", "qwen3-vl", "qwen2.5-vl", "qwen3.5-xml")
 TOOLS_GRAMMAR = "tools"  # the described vocabularies, in which an unknown model is asked
 # Whose templates switch thinking, and what most unknown ones call that switch.
 THINKING_GRAMMARS = ("qwen3.5-xml", TOOLS_GRAMMAR)
@@ -11359,7 +11362,8 @@ class Eyes:
 ####################################################################################################
 
 NO_PICTURE = "There is no picture: these lines are all that can be known of the screen."
-LINES_MOST = 40  # of controls that a model is told
+LINES_MOST = 40  # of controls that a model is told ...
+LINES_BESIDE = 25  # ... and beside a picture
 LINES_CHARS = 1500
 # The most useful first; all that stands in no line here comes last.
 USEFUL_ROLES = (
@@ -11368,11 +11372,15 @@ USEFUL_ROLES = (
     "list item, tree item, slider, spinner, menu, document",
     "table row, cell, header item, text",
 )
+USABLE = ", ".join(USEFUL_ROLES[:3]).split(", ")  # what can be pressed or filled
 _RANKS = {role: rank for rank, line in enumerate(USEFUL_ROLES) for role in line.split(", ")}
 
 
-def controls_text(known: Iterable[Control], area: Rect, most: Size = ON_GRID) -> str:
-    """Returns lines `name · role · x,y`, the most useful controls first."""
+def controls_text(known: Iterable[Control], area: Rect, most: Size, beside: bool) -> str:
+    """Returns lines `name · role · x,y`, the most useful controls first.
+
+    `beside` a picture there are fewer, of what can be pressed or filled.
+    """
     # `most` are the largest x and y that the model can mean.
     most_x, most_y = most
     by_use = sorted(
@@ -11386,11 +11394,13 @@ def controls_text(known: Iterable[Control], area: Rect, most: Size = ON_GRID) ->
     lines: dict[str, None] = {}
     for control in by_use:
         middle = middle_of(control.rect)
+        if beside and not (control.enabled and control.role in USABLE):
+            continue
         if control.name and area.contains(middle):
             at = to_grid(middle, area)
             place = f"{round(at.x * most_x / GRID)},{round(at.y * most_y / GRID)}"
             lines[f"{plain_line(control.name, 50)} · {control.role} · {place}\n"] = None
-    told = "".join([*lines][:LINES_MOST])
+    told = "".join([*lines][: LINES_BESIDE if beside else LINES_MOST])
     return told[:LINES_CHARS].rpartition("\n")[0]
 
 
@@ -11436,7 +11446,7 @@ class ControlCheck:
     def listed(self, look: Look, most: Size = ON_GRID) -> str:
         if self.config.vision and self.config.controls != "list":
             return ""
-        listed = controls_text(self.known(look), look.frame.area, most)
+        listed = controls_text(self.known(look), look.frame.area, most, self.config.vision)
         listed = self.hide(listed)
         if self.config.vision:
             return listed
@@ -12338,9 +12348,7 @@ def object_to(run: Run, act: Act, look: Look) -> None:
     if difference(before.clean, frame.clean, frame.width, part=part):
         run.progress.last = None
         run.progress.objected.append(aim_of(act))
-        error = ToolError(REPEATED, OTHER_CONTROL)
-        error.advice = REPEATED
-        raise error
+        raise ToolError(REPEATED, OTHER_CONTROL)
 
 
 def aim_closer(run: Run, act: Act, look: Look) -> tuple[Act, Look]:
@@ -12358,19 +12366,22 @@ def aim_closer(run: Run, act: Act, look: Look) -> tuple[Act, Look]:
     area = look.frame.area
     point = to_point(act.places[0], area)
     hit = controls.one(point) or NO_CONTROL
-    small = math.ceil(SMALL * area.width / look.frame.width)
-    if controls.is_called(name, hit) and min(hit.rect[2:]) >= small:
+    small = SMALL * area.width // look.frame.width
+    is_known = controls.is_called(name, hit)
+    if is_known and min(hit.rect[2:]) >= small:
         return act, look
     if run.eyes.secrets or aim_of(act) in run.progress.objected:
         return act, look
     run.eyes.zoom(point)
     closer = run.eyes.look(f"closer_{run.session.requests:04d}")
     found = place_in(run, closer, name)
-    target = square_around(point, small) if hit.role in HOLDERS else hit.rect
+    target = square_around(point, small // 2) if hit.role in HOLDERS else hit.rect
     if found:
         at = to_point(found, closer.frame.area)
         if target.contains(at) or controls.is_called(name, controls.one(at) or NO_CONTROL):
             return with_places(act, lambda _: found), closer
+    if is_known:  # what Windows says stands above what the model says
+        return act, look
     run.progress.objected.append(aim_of(act))
     told = NOT_CONFIRMED.format(act.places[0], quoted_control(hit), in_quotes(name, 60))
     raise ToolError(told, OTHER_CONTROL)
@@ -12392,7 +12403,7 @@ def place_in(run: Run, closer: Look, name: str) -> Coordinate | None:
             return read_action(next(iter(actions), None), "", run.profile.vocabulary)
         return read_call(reply, run.profile.vocabulary)
 
-    role = run.executor._replace(name=f"{run.executor.name}, closer")  # which hears no hints
+    role = run.executor._replace(name="closer look")  # which hears no hints
     messages = [Message("user", "", closer.base64, question)]
     try:
         found = run.session.ask_until_read(Asking(role, messages, run.session.used), read)
@@ -13836,8 +13847,6 @@ class TwoAgents(Loop):
         )
         self.said = without_calls(cut_repetition(strip_think(reply.text)))
         act = read_call(reply, run.profile.words(role))
-        if is_corrected and self.run.progress.mode == "EXECUTION":
-            object_to(run, with_places(act, run.correction.place), look)
         return replace(act, said=self.said)
 
     def heard(self, deed: Deed, look: Look) -> Deed:
@@ -16645,6 +16654,14 @@ def chosen_profile(name: str, config: Config) -> Profile:
     return profile
 
 
+def fitting_profile(profile: Profile, config: Config, model: ModelInfo, chosen: Any) -> Profile:
+    """Gives native for one that is not `chosen`, if the model was made for screens alone."""
+    is_fixed = chosen or config.described or config.executor_grammar
+    if is_fixed or trained_in(model) in GENERAL_GRAMMARS:
+        return profile
+    return chosen_profile("native", config)
+
+
 # -- the page of a story and its engine talk as described, behind the key of the page
 
 WAITS_FOR_PICTURE = "waiting_annotated"
@@ -16845,16 +16862,20 @@ class Asked(Asker):
         return read_call(reply, words).call
 
 
-def check_model(config: Config, profile: Profile, server: ModelServer) -> Iterator[Finding | Phase]:
+def check_model(
+    config: Config, profile: Profile, server: ModelServer, chosen: bool = True
+) -> Iterator[Finding | Phase]:
     """A failure says what to do about it, and is the last finding if the server gave it."""
+    # `chosen` says whether the profile was.
     most = f"at most {config.lmstudio_timeout:g} s"
     try:
         yield waiting_for(f"the list of models at {server.where}")
         info = server.discover()
         yield Finding("server", True, config.lmstudio_endpoint)
+        profile = fitting_profile(profile, config, info, chosen)
         grammar = chosen_grammar(config, profile, info)
         asked = Asked(config, info, server, grammar=grammar)
-        yield from _check_info(info, grammar)
+        yield from _check_info(info, grammar, profile.name)
         # Where the server does not say whether its model sees, the picture tells.
         if info.vision is not False:
             squares = f"{len(MARKS)} squares in pictures"
@@ -16879,7 +16900,7 @@ SIGHT = {
 }
 
 
-def _check_info(info: ModelInfo, grammar: Grammar | None) -> Iterator[Finding]:
+def _check_info(info: ModelInfo, grammar: Grammar | None, profile: str) -> Iterator[Finding]:
     text = f"{info.name}, {SIGHT[info.vision]}"
     if info.note:
         text += f"; {info.note}"
@@ -16892,7 +16913,7 @@ def _check_info(info: ModelInfo, grammar: Grammar | None) -> Iterator[Finding]:
     yield Finding("context", enough, text)
     asked_in = grammar_name(grammar)
     own = trained_in(info)
-    text = f"asked in {asked_in}"
+    text = f"asked in {asked_in} by profile {profile}"
     if own != asked_in:
         text += f"; by its name it was trained in {own}, which --profile native asks in"
     yield Finding("grammar", True, text)
@@ -19064,7 +19085,7 @@ def read_options(argv: Sequence[str] | None) -> Namespace:
     if options.help is None:
         refuse_idle_words(options)
     options.task = options.task or options.words
-    options.profile = options.profile or "planner"
+    vars(options).update(chosen=bool(options.profile), profile=options.profile or "planner")
     options.by_client = False
     options.given = vars(options)["with"]
     return options
@@ -19405,7 +19426,8 @@ def examine(
     if options.demo:
         yield Finding("model", True, "the demo's own; without --demo yours is examined")
     else:
-        yield from check_model(config, chosen_profile(options.profile, config), server)
+        named = chosen_profile(options.profile, config)
+        yield from check_model(config, named, server, options.chosen)
 
 
 def old_run(options: Namespace, config: Config) -> tuple[Path | None, Way | None]:
@@ -19582,6 +19604,7 @@ def run_task(
         config = replace(config, max_steps=sys.maxsize, minutes_most=0.0)
     else:
         task, way, model = first_task(options, config, terminal, server, old)
+        profile = fitting_profile(profile, config, model, options.chosen or client or old)
     told = [model.note]
     grammar = chosen_grammar(config, profile, model)
     asked = Asked(at_size_of(desktop, config), model, server, grammar=grammar)
@@ -19595,8 +19618,7 @@ def run_task(
     if isinstance(desktop, WindowsDesktop):
         told += undo.enter_context(watched(desktop.api, actuator))
     run = made_run(profile, server, model, grammar, actuator, logger)
-    run.correction = corrected
-    run.way = way
+    vars(run).update(correction=corrected, way=way)
     if options.panel:
         open_panel(run, stats, who, undo)
     if not options.demo:
@@ -19746,7 +19768,9 @@ def begin_records(run: Run, task: str, by_client: bool, told: Iterable[str], res
     for text in filter(None, told):
         run.logger.say(text)
     if run.profile.loop == "native" or run.grammar:
-        run.logger.say(f"{model} is asked in the grammar {grammar_name(run.grammar)}.")
+        run.logger.say(
+            f"{model} is asked in the grammar {grammar_name(run.grammar)} by profile {name}."
+        )
     if resumed:
         resume(run)  # which reads that line, too
     else:

@@ -91,6 +91,26 @@ class Check(unittest.TestCase):
                 self.assertRegex(found.text, words)
         self.assertTrue(all(found.fine for found in self.findings(Studio()).values()))
 
+    def test_the_profile_that_fits_a_model_made_for_screens_is_told_where_none_was_chosen(
+        self,
+    ) -> None:
+        own = "by its name it was trained in gui-owl-1.5, which --profile native asks in"
+        for model, chosen, settings, told in (
+            ("GUI-Owl-1.5-2B-Instruct-GGUF", False, {}, "asked in gui-owl-1.5 by profile native"),
+            ("mplug_gui-owl-1.5-4b-instruct", False, {}, "asked in gui-owl-1.5 by profile native"),
+            ("gui-owl-1.5-4b", True, {}, f"asked in tools by profile planner; {own}"),
+            ("gui-owl-1.5-4b", False, {"executor_grammar": "tools"}, f"asked in tools by profile planner; {own}"),
+            ("gui-owl-1.5-4b", False, {"described": True}, f"asked in tools by profile planner; {own}"),
+            ("some-model", False, {}, "asked in tools by profile planner"),
+            ("qwen3-vl-2b-instruct", False, {}, "asked in tools by profile planner; by its name"),
+        ):  # fmt: skip
+            with self.subTest(model, chosen=chosen, **settings):
+                config = agent.load_config({"test": settings})
+                server: Any = Studio(name=model)
+                found = agent.check_model(config, agent.PROFILES["planner"], server, chosen)
+                text = next(one.text for one in found if getattr(one, "what", "") == "grammar")
+                self.assertTrue(text.startswith(told), text)
+
     def test_only_a_model_that_is_shown_the_tools_can_make_the_call_of_the_check(self) -> None:
         asked: list[dict[str, Any]] = []
 

@@ -69,6 +69,30 @@ class TheCloserLook(ControlCase):
         self.assertEqual(looks[2:], [([22, 0, 32, 18], "screenshots/closer_0001.png")])
         self.assertTrue(CANCEL.rect.contains(trial.desktop.place))
 
+    def test_once_a_secret_was_typed_there_is_none(self) -> None:
+        trial = self.trial(lambda _: click("Save", ON_CANCEL), closer_look=True, max_steps=1)
+        trial.state.execution_instructions = "Click Save."
+        trial.blank()
+        trial.run()
+        self.assertNotIn("CLOSER LOOK", str(trial.requests))
+
+    def test_the_mark_of_a_click_stands_where_it_was_on_the_whole_picture(self) -> None:
+        said = [[500, 500], [520, 520]]
+        acts = [{"name": "click", "label": "Save", "x1": x, "y1": y} for x, y in said]
+        replies = [
+            scripted.text(json.dumps({"observation": "I click.", "actions": [act]})) for act in acts
+        ]
+        replies += [scripted.text(json.dumps({"observation": "On.", "actions": []}))] * 2
+        left = iter(replies)
+        trial = self.trial(
+            lambda _: next(left), "story", closer_look=True, max_steps=2, **FEWER_REQUESTS
+        )
+        trial.run()
+        (done,) = [one for stage in trial.records("stage") for one in stage.get("actions", [])]
+        at = agent.to_grid(trial.desktop.place, trial.desktop.screen())
+        self.assertEqual((done["x1"], done["y1"]), (at.x, at.y))
+        self.assertNotEqual((at.x, at.y), (520, 520))
+
     def test_a_hint_that_comes_meanwhile_waits_for_the_next_turn(self) -> None:
         trial = self.look_closer("Mind the step.")
         self.assertNotIn("Mind the step.", str(trial.requests))
@@ -112,13 +136,33 @@ class TheGates(ControlCase):
 
 
 class TheList(ControlCase):
-    def test_it_is_bounded(self) -> None:
-        for name, characters in (("Button", 1500), ("x" * 90, 1500)):
+    def listed(self, known: list[Control], controls: str) -> list[str]:
+        _, requests = self.run_turn([click("Save", ON_SAVE)], known, controls=controls)
+        return [line for line in user_text(requests[0]).splitlines() if " · " in line]
+
+    def test_it_is_bounded_and_shorter_beside_a_picture(self) -> None:
+        for name, controls, most in (
+            ("Button", "list", 25),
+            ("Button", "only", 40),
+            ("x" * 90, "only", 21),
+        ):
             many = [replace(SAVE, name=f"{number} {name}") for number in range(300)]
-            _, requests = self.run_turn([click("Save", ON_SAVE)], many, controls="list")
-            lines = [line for line in user_text(requests[0]).splitlines() if "· button ·" in line]
-            self.assertEqual(len(lines) == 40, name == "Button")
-            self.assertLessEqual(len("\n".join(lines)), characters)
+            lines = self.listed(many, controls)[1:]  # behind what it lists
+            self.assertEqual(len(lines), most, controls)
+            self.assertLessEqual(len("\n".join(lines)), 1500)
+
+    def test_beside_a_picture_it_has_what_can_be_pressed_or_filled_alone(self) -> None:
+        known = [
+            Control("Name", "edit", Rect(0, 20, 60, 10), window=1),
+            Control("Grey", "button", Rect(0, 10, 9, 9), enabled=False, window=1),
+            Control("Read this", "text", Rect(40, 20, 9, 9), window=1),
+            Control("", "button", Rect(50, 20, 9, 9), window=1),
+            SAVE,
+        ]
+        wanted = ["Name · edit · 476,714", "Save · button · 159,143"]
+        self.assertEqual(self.listed(known, "list")[1:], wanted)
+        grey = ["Plain · window · 508,514", "Read this · text · 698,686", "Grey · button · 63,400"]
+        self.assertEqual({*self.listed(known, "only")[1:]}, {*wanted, *grey})
 
 
 EDIT = Control("Name", "edit", Rect(0, 20, 60, 10), value="Hello", focused=True, window=1)

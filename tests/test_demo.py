@@ -78,7 +78,7 @@ class Runs(CommandLineCase):
                 code, out, _ = self.main("--demo", "--profile", profile, *given)
                 self.assertEqual(code, 0, out)
                 self.assertIn("completed: ", out)
-                asked_in_words = "is asked in the grammar qwen3-vl." in out
+                asked_in_words = "is asked in the grammar qwen3-vl by profile native." in out
                 self.assertEqual(asked_in_words, profile == "native")
 
     def test_a_dry_run_touches_nothing_and_ends_once_nothing_more_can_be_seen(self) -> None:

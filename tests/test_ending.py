@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import agent
-from tests.scripted import PROOF, EngineCase, call, role_of, text, user_text
+from tests.scripted import PROOF, EngineCase, call, qwen, role_of, text, user_text
 from tests.seams import person_at_main
 from tests.servers import Answering, reply
 from tests.test_main import CommandLineCase
@@ -181,13 +181,15 @@ class Ends(EngineCase):
 
 
 class Model(Answering):
+    name = "qwen3-vl-2b-instruct"
+
     def __init__(self, decide: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
         super().__init__()
         self.decide = decide
 
     def respond(self, path: str, body: bytes) -> tuple[int, bytes]:
         if not body:
-            return 200, json.dumps({"data": [{"id": "qwen3-vl-2b-instruct"}]}).encode()
+            return 200, json.dumps({"data": [{"id": self.name}]}).encode()
         said = reply()
         said["choices"][0]["message"] = self.decide(json.loads(body))
         return 200, json.dumps(said).encode()
@@ -224,6 +226,19 @@ class Told(CommandLineCase):
         self.assertIn("\ncompleted, but not all was allowed: You say that it is done.", out)
         self.assertIn('\n  not allowed: click "Delete" in Desktop\n', out)
         self.assertEqual(code, 0)
+
+    def test_a_model_made_for_screens_has_the_profile_that_fits_unless_one_is_chosen(self) -> None:
+        native = "GUI-Owl-1.5-2B-Instruct is asked in the grammar gui-owl-1.5 by profile native."
+        done = SaysYes((qwen("terminate", "It is done", status="success"),), ("It is done.",))
+        for number, words in enumerate(([], ["--profile", "planner"]), 1):
+            with self.drawn(), Model(done) as server:
+                server.name = "GUI-Owl-1.5-2B-Instruct"
+                _, out, _ = self.main(
+                    "Tidy up", "--max-steps", "1", "--endpoint", server.url, *words
+                )
+            self.assertEqual(native in out, number == 1, out)
+            profile = self.records(number)[0]["profile"]
+            self.assertEqual(profile, "native" if number == 1 else "planner")
 
     def test_a_run_that_was_stopped_names_how_to_go_on(self) -> None:
         def stop() -> dict[str, Any]:

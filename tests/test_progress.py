@@ -199,7 +199,7 @@ class Repeats(ProgressCase):
         self.shown = Rows
         again = call("click_screen_element", element_name="Read only", position=[490, 510])
         replies = [self.TICK, again, self.TICK]
-        self.assertEqual(self.clicks(*replies, max_steps=2, closer_look=True), 1)
+        self.assertEqual(self.clicks(*replies, max_steps=3, closer_look=True), 1)
         self.assertIn("You have just done this", str(self.made.requests))
 
     def test_it_is_where_it_changed_something_else_or_another_act_came_between(self) -> None:
