@@ -6555,7 +6555,22 @@ class Actuator(Hands):
                     would += f", once the person allows it ({', '.join(attempt.risks)})"
                 return Deed(act, would, "dry")
             became = "failed"
-            result = done + self._use_hands(attempt)
+            # From here on the frame is used up, whatever comes of the act.
+            self.attempt = attempt
+            self._place = attempt.mouse or self.desktop.cursor()
+            self.used_frame = frame.number
+            self.act_times.append(self.clock.now())
+            for window in attempt.reached[:1]:
+                self.typed = self.typed.after(attempt, window)
+            self.moved_last = False
+            try:
+                result = done + (HANDS[act.name](self, attempt.act.args) or "")
+            finally:
+                self.last_own = self.clock.now()
+                self.release()
+                if self.strange:  # from now on what is seen of mouse and keys is the person's
+                    self.used_by_hand()
+            self.moved_last = act.name == "move"
             became = "done"
         except (ToolError, Win32Error) as error:
             result = str(error)
@@ -6563,26 +6578,6 @@ class Actuator(Hands):
             if self._sent:
                 became = "half-way"
         return Deed(act, result, became, refused, controls=tuple(attempt.controls))
-
-    def _use_hands(self, attempt: Attempt) -> str:
-        # From here on the frame is used up, whatever comes of the act.
-        act = attempt.act
-        self.attempt = attempt
-        self._place = attempt.mouse or self.desktop.cursor()
-        self.used_frame = attempt.frame.number
-        self.act_times.append(self.clock.now())
-        for window in attempt.reached[:1]:
-            self.typed = self.typed.after(attempt, window)
-        self.moved_last = False
-        try:
-            told = HANDS[act.name](self, act.args) or ""
-            self.moved_last = act.name == "move"
-            return told
-        finally:
-            self.last_own = self.clock.now()
-            self.release()
-            if self.strange:  # from now on what is seen of mouse and keys is the person's
-                self.used_by_hand()
 
     def used_by_hand(self) -> bool:
         """Whether mouse or keys were used since this was asked last."""
@@ -13074,8 +13069,9 @@ class Loop:
     def acts(self, look: Look) -> Iterable[tuple[Act, Look]]:
         """Asks, and reads the reply; gives each act with the look that it relies on."""
         asking = self.request(look)
-        if asking:
-            yield self.run.session.ask_until_read(asking, partial(self.read, look)), look
+        if asking is None:
+            return []
+        return [(self.run.session.ask_until_read(asking, partial(self.read, look)), look)]
 
     def heard(self, deed: Deed, look: Look) -> Deed:
         """Keeps what the model will be told of a deed; for the record it may be told otherwise."""
@@ -13100,7 +13096,8 @@ def turn(run: Run, loop: Loop) -> None:
     look = loop.look()
     try:
         for act, seen in loop.acts(look):  # which asks, and reads the reply
-            deed = loop.heard(perform(run, act, seen), seen)
+            deed = judge_deed(run, perform(run, act, seen))
+            deed = loop.heard(deed, seen)
             keep(run, act, deed, seen)
             helped.append(deed.helped)
             end = end or deed.end
@@ -13150,7 +13147,7 @@ def final_answer(said: str) -> Act:
 
 
 def perform(run: Run, act: Act, look: Look) -> Deed:
-    """Does what an act says: what came of it, whether it helped, and whether the run ends."""
+    """Does what an act says; the deed tells what came of it, and whether the run ends."""
     args = act.args
     if act.name in ("report_complete", "answer"):
         return check_completion(run, act, args["evidence"])
@@ -13174,7 +13171,7 @@ def perform(run: Run, act: Act, look: Look) -> Deed:
         return wait_a_while(run, act, look, args["seconds"])
     if act.name == "zoom":
         return zoom_in(run, act, look, args["position"])
-    return act_by_hand(run, act, look)
+    return touch(run, act, look)
 
 
 WAITS_S = 600.0  # without other progress, in which waiting and watching still count as such
@@ -13264,14 +13261,16 @@ def zoom_in(run: Run, act: Act, look: Look, place: Coordinate) -> Deed:
 NEAR = 50  # steps of the grid, within which places are said for the same thing
 
 
-def act_by_hand(run: Run, act: Act, look: Look) -> Deed:
-    """Touches the desktop, and judges whether that helped."""
+def judge_deed(run: Run, deed: Deed) -> Deed:
+    """Tells of what was done by hand whether it helped."""
     progress = run.progress
-    deed = touch(run, act, look)
+    name = deed.act.name
+    if name not in HANDS:
+        return deed
     helped: bool | None = deed.new or deed.became == "dry"
     if deed.refused == OTHER_CONTROL and len(progress.objected) == 1:
         helped = None  # only one in a row, so that objections cannot go on without end
-    elif deed.changed and not helped and progress.is_new_try(act, NEAR):
+    elif deed.changed and not helped and progress.is_new_try(deed.act, NEAR):
         helped = None  # to a screen that is known each way leads once
     if deed.begun or deed.became == "dry":
         progress.touched += 1
@@ -13281,8 +13280,8 @@ def act_by_hand(run: Run, act: Act, look: Look) -> Deed:
             progress.stirred = True
         elif progress.stirred is None:
             progress.stirred = False
-    if act.name == "move":  # screens are compared without the pointer, so a move changes nothing
-        helped = progress.is_new_try(act) and not deed.refused
+    if name == "move":  # screens are compared without the pointer, so a move changes nothing
+        helped = progress.is_new_try(deed.act) and not deed.refused
         deed = replace(deed, changed=None)
     if helped:
         progress.waiting_since = None
@@ -13449,7 +13448,7 @@ def resume(run: Run) -> None:
 
 
 ####################################################################################################
-# Repeat - the acts of an earlier run as turns of this one, and all turns of a run
+# Repeat - the acts of an earlier run as turns of this one
 ####################################################################################################
 
 LOOKS_MOST = 1000  # for one act, in case that it is no person who pauses it
@@ -13624,31 +13623,6 @@ class Repeat(Loop):
         """Looks for its next places again, now that the model has acted."""
         self.way.left = False
         self.way.reach += 1
-
-
-def run_turns(run: Run, begin: Callable[[Run], Loop]) -> Outcome:
-    """Takes turns to the run's end; `begin` gives the profile's loop, anew after acts of a way."""
-    progress = run.progress
-    most = most_turns(run)
-    way = Repeat(run, run.way) if run.way else None
-    loop = None if way else begin(run)
-    try:
-        while True:
-            begin_turn(run, most)
-            if way:
-                turn(run, way)
-            if way and way.deed:
-                loop = None
-            else:
-                touched = progress.touched
-                loop = loop or begin(run)
-                turn(run, loop)
-                if way and progress.touched > touched:
-                    way.join_later()
-            run.logger.tell(progress)
-            run.clock.sleep(run.config.turn_delay)
-    except End as end:
-        return end.outcome
 
 
 ####################################################################################################
@@ -14222,8 +14196,7 @@ class Chat(Loop):
         return strip_end_tokens(cut_repetition(strip_think(self.reply.text))).strip()
 
     def acts(self, look: Look) -> Iterable[tuple[Act, Look]]:
-        for act, _ in super().acts(look):
-            yield act, self.look_before(act)
+        return [(act, self.look_before(act)) for act, _ in super().acts(look)]
 
     def look_before(self, act: Act) -> Look:
         """Takes the screenshot that was asked for, or looks whether that of before still holds."""
@@ -14609,22 +14582,54 @@ def begin_loop(run: Run) -> Loop:
     return Native(run) if run.grammar else TwoAgents(run)
 
 
-def run_agent(run: Run) -> Outcome:
-    run.progress.began = run.clock.now()  # a conversation is opened before its first turn
-    run.actuator.refusals = run.progress.refusals  # one list, which the gates fill
+def run_agent(run: Run, begin: Callable[[Run], Loop] = begin_loop) -> Outcome:
+    """Takes turns to the run's end, and looks whether it is what it seems; gives the outcome.
+
+    `begin` gives the loop, anew after acts of a way; that of the profile asks a model.
+    """
+    progress = run.progress
+    asks_a_model = begin is begin_loop
     kept: list[str] = []
-    if run.progress.turn == run.progress.first:
-        run.progress.files = file_facts(run.progress.task)
-        kept = keep_files(run.progress.files, run.logger)
-    outcome = run_turns(run, begin_loop)
-    outcome = last_look(run, outcome)
+    if asks_a_model:
+        progress.began = run.clock.now()  # a conversation is opened before its first turn
+        run.actuator.refusals = progress.refusals  # one list, which the gates fill
+    if asks_a_model and progress.turn == progress.first:
+        progress.files = file_facts(progress.task)
+        kept = keep_files(progress.files, run.logger)
+    most = most_turns(run)
+    way = Repeat(run, run.way) if run.way else None
+    loop = None if way else begin(run)
+    try:
+        while True:
+            begin_turn(run, most)
+            if way:
+                turn(run, way)
+            if way and way.deed:
+                loop = None
+            else:
+                touched = progress.touched
+                loop = loop or begin(run)
+                turn(run, loop)
+                if way and progress.touched > touched:
+                    way.join_later()
+            run.logger.tell(progress)
+            run.clock.sleep(run.config.turn_delay)
+    except End as end:
+        outcome = end.outcome
+    if not asks_a_model:
+        return outcome
+    outcome = as_said(run, last_look(run, outcome))
+    outcome = as_believed(run, outcome)
+    if kept:
+        text = f"{outcome.text} As it was before, the run's folder has {', '.join(kept)}."
+        outcome = outcome._replace(text=text)
+    return outcome
+
+
+def as_said(run: Run, outcome: Outcome) -> Outcome:
+    """Gives an outcome in the profile's own words."""
     said = run.profile.ends.get(outcome.kind, "{text}")
     text = said.format(text=outcome.text, turn=run.progress.turn, most=run.config.max_steps)
-    outcome = outcome._replace(text=text)
-    outcome = as_believed(run, outcome)
-    text = outcome.text
-    if kept:
-        text += f" As it was before, the run's folder has {', '.join(kept)}."
     return outcome._replace(text=text)
 
 
@@ -19809,9 +19814,9 @@ def carry_out_task(
             person.terminal.await_page(person.inbox)
         way = run.way
         if way and not way.checks:
-            outcome = run_turns(run, Loop)  # left to nobody
+            outcome = run_agent(run, Loop)  # left to nobody
         elif client and run.profile is MCP_PROFILE:
-            outcome = run_turns(run, lambda _: Calls(run, client))
+            outcome = run_agent(run, lambda _: Calls(run, client))
         else:
             outcome = run_agent(run)
         return 0 if outcome.kind in SUCCESSES else 1
