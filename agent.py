@@ -8221,25 +8221,20 @@ def _json_calls(text: str) -> _Found:
     return calls, text
 
 
-def _xml_call(text: str, name: str) -> _Found:
-    """Reads the call behind <function=name>; raises ReplyError."""
-    found = _XML.match(text)
-    if not found:
-        raise ReplyError(
-            "Between <function=...> and </function> stand whole parameters only.", "incomplete"
-        )
-    # Exactly, less the line breaks of the form.
-    given = [
-        (key, value.removeprefix("\n").removesuffix("\n"))
-        for key, value in _PARAMETERS.findall(found[1])
-    ]
-    return [{"name": name, "arguments": unique(given)}], text[found.end() :]
-
-
 def _tagged_calls(text: str, name: str) -> _Found:
     """Reads the calls behind a tag, which may have named the tool; raises ReplyError."""
     if name and not text.startswith("{"):
-        return _xml_call(text, name)
+        found = _XML.match(text)
+        if not found:
+            raise ReplyError(
+                "Between <function=...> and </function> stand whole parameters only.", "incomplete"
+            )
+        # Exactly, less the line breaks of the form.
+        given = [
+            (key, value.removeprefix("\n").removesuffix("\n"))
+            for key, value in _PARAMETERS.findall(found[1])
+        ]
+        return [{"name": name, "arguments": unique(given)}], text[found.end() :]
     calls, text = _json_calls(text)
     if name:  # <function=name>{"argument": ...}
         calls[0] = {"name": name, "arguments": calls[0]}
@@ -8387,13 +8382,17 @@ def _called(call: object, words: Vocabulary | None = None) -> ToolCall:
     return ToolCall(tool, unique(said))
 
 
+def first_call(reply: Reply, words: Vocabulary | None = None) -> ToolCall:
+    """Reads the first call of a reply, as one of a tool of `words`; raises ReplyError."""
+    # A broken one is not skipped for a later one, which was meant for the screen after it.
+    call, *further = _found_calls(reply)
+    return replace(_called(call, words), ignored=len(further))
+
+
 def read_call(reply: Reply, words: Vocabulary) -> Act:
     """Reads the first call in a reply, with certainty; raises ReplyError."""
-    # A broken one is not skipped for a later one, which was meant for the screen after it.
     try:
-        call, *further = _found_calls(reply)
-        called = replace(_called(call, words), ignored=len(further))
-        return words.parse(called, by_model=True)
+        return words.parse(first_call(reply, words), by_model=True)
     except (ToolError, RecursionError) as error:
         why = explained(error, reply)
         if why.kind == "no_call":
@@ -8606,7 +8605,7 @@ _TELLING = frozenset(
 )
 
 
-def completed(call: ToolCall) -> JsonDict:
+def complete_arguments(call: ToolCall) -> JsonDict:
     """Adds to a grammar's arguments what its models do not say."""
     # What an act is done to tells the reply's sentence, or the end of a silent one's thought.
     given = call.arguments
@@ -8635,8 +8634,7 @@ def read_function(functions: Sequence[str], reply: Reply) -> ToolCall:
     # Without functions the name of the call is the action. Some models write it there though they
     # have one, and that is as certain.
     said, _ = parted(reply.text, CALL_BEGINS)
-    call, *_ = _found_calls(reply)
-    called = _called(call)
+    called = first_call(reply)
     name = called.name
     given = called.arguments
     if name in functions:
@@ -8803,7 +8801,7 @@ class Grammar(NamedTuple):
         """Reads the first act of a reply to a picture of that size; raises ReplyError."""
         try:
             call = self._certain_call(reply, self.sides(picture))
-            act = CANONICAL.parse(replace(call, arguments=completed(call)))
+            act = CANONICAL.parse(replace(call, arguments=complete_arguments(call)))
             call = replace(call, thought=cut(call.thought, THOUGHT_CHARS))
             return replace(act, call=call, said=call.said)
         except (ToolError, RecursionError) as error:
