@@ -1300,6 +1300,8 @@ NO_LOOK = Look(Frame(0, 0, 0, b"", b"", Rect(0, 0, 0, 0), Rect(0, 0, 0, 0), 0.0)
 
 
 class Ruling(NamedTuple):
+    """Says whether a check holds, and why."""
+
     check: str
     holds: bool
     why: str
@@ -1316,7 +1318,7 @@ SUCCESSES = ("completed", "answered")
 
 
 class Outcome(NamedTuple):
-    # How a run ended: `kind` is a word for programs, such as stuck, `text` says why.
+    """Says how a run ended: `kind` is a word for programs, such as stuck, `text` says why."""
 
     kind: str
     text: str
@@ -1406,6 +1408,8 @@ class Record(Event):
 
 @dataclass
 class RunRecord(Record, kind="run"):
+    """Begins a run."""
+
     version: str = ""
     profile: str = ""
     model: str = ""
@@ -1416,19 +1420,23 @@ class RunRecord(Record, kind="run"):
 
 
 @dataclass
-class ResumeRecord(RunRecord, kind="resume"): ...
+class ResumeRecord(RunRecord, kind="resume"):
+    """Goes on with a run, or begins its next task."""
 
 
 @dataclass
 class HintRecord(Record, kind="hint"):
+    """Is what the person told the model."""
+
     text: str = ""
 
 
 @dataclass
 class LookRecord(Record, kind="look"):
-    # Times in seconds, `window` (left, top, width, height) in the screenshot's pixels.
+    """Is a screenshot that was taken."""
 
-    # A closer look has the `part` of the screen that it shows.
+    # Times in seconds, `window` (left, top, width, height) in the screenshot's pixels. A closer
+    # look has the `part` of the screen that it shows.
 
     screenshot: str = ""
     width: int = 0  # of the screenshot in pixels; 0 in journals that did not say so
@@ -1444,7 +1452,7 @@ class LookRecord(Record, kind="look"):
 
 @dataclass
 class RequestRecord(Record, kind="request"):
-    # `sent` names all parts of a request, `parts` holds those that are new.
+    """Is what was sent to a model: `sent` names all parts, `parts` holds those that are new."""
 
     # First come its settings with the tools, then its messages, pictures aside.
 
@@ -1456,9 +1464,10 @@ class RequestRecord(Record, kind="request"):
 
 @dataclass
 class ReplyRecord(Record, kind="reply"):
-    # `tokens` has prompt, completion and cached, each None if it was not said.
+    """Is what a model answered."""
 
-    # `thought` is about how many of the completion were thought aloud.
+    # `tokens` has prompt, completion and cached, each None if it was not said; `thought` is about
+    # how many of the completion were thought aloud.
 
     call: int = 0  # number of the request in this run
     role: str = ""
@@ -1471,18 +1480,24 @@ class ReplyRecord(Record, kind="reply"):
 
 @dataclass
 class NoCallRecord(Record, kind="no_call"):
+    """Is a reply in which no call can be carried out."""
+
     error: str = ""
     text: str = ""
 
 
 @dataclass
 class FailureRecord(Record, kind="model_failed"):
+    """Is a request that got no usable answer."""
+
     error: str = ""
     text: str = ""
 
 
 @dataclass
 class IntentRecord(Record, kind="intent"):
+    """Comes before an act."""
+
     tool: str = ""  # canonical
     args: JsonDict = field(default_factory=dict)
     way: int | None = None  # as in Act
@@ -1492,7 +1507,7 @@ class IntentRecord(Record, kind="intent"):
 
 @dataclass
 class PlaceRecord(Record, kind="place"):
-    # What an act is aimed at, right before it, by which it is found again later.
+    """Is what an act is aimed at, right before it, by which it is found again later."""
 
     title: str = ""  # of the window that gets it, "" of our own
     program: str = ""
@@ -1504,6 +1519,8 @@ class PlaceRecord(Record, kind="place"):
 
 @dataclass
 class ResultRecord(Record, kind="result"):
+    """Comes after an act."""
+
     result: str = ""
     settle_ms: int | None = None
     act: float | None = None  # seconds until it was sent
@@ -1520,7 +1537,7 @@ class ResultRecord(Record, kind="result"):
 
 @dataclass
 class ActionRecord(Record, kind="action"):
-    # One turn of the acting role as memory keeps it; `tool` is the model's name for it.
+    """Is one turn of the acting role as memory keeps it; `tool` is the model's name for it."""
 
     tool: str = ""
     args: str = ""
@@ -1538,8 +1555,9 @@ class ActionRecord(Record, kind="action"):
 
 @dataclass
 class WayRecord(Record, kind="way"):
-    # Of the `run` whose acts are done again: `text` tells where that was left to the model, and
-    # `disproved` that its end did not prove the task done.
+    """Names the `run` whose acts are done again, and tells where that was left to the model."""
+
+    # `disproved`: its end did not prove the task done.
 
     run: str = ""
     text: str = ""
@@ -1548,7 +1566,7 @@ class WayRecord(Record, kind="way"):
 
 @dataclass
 class PlanRecord(Record, kind="plan"):
-    # The planner's turn is over; `done` says what it did.
+    """Ends a turn of the planner; `done` says what it did."""
 
     done: str = ""
     plan: str = ""
@@ -1558,7 +1576,7 @@ class PlanRecord(Record, kind="plan"):
 
 @dataclass
 class MemorySnapshot(Record, kind="archive"):
-    # What remains of the actions of the archived `turns`.
+    """Is what remains of the actions of the archived `turns`."""
 
     summary: str = ""
     patterns: str = ""
@@ -1567,13 +1585,15 @@ class MemorySnapshot(Record, kind="archive"):
 
 @dataclass
 class VerificationRecord(Record, kind="verification"):
+    """Is what was ruled on the checks of a task."""
+
     text: str = ""
     checks: Sequence[JsonDict] = ()  # each a Ruling
 
 
 @dataclass
 class StageRecord(Record, kind="stage"):
-    # Two for a story's turn: `raw` as captured, then `annotated` with its marks.
+    """Is a picture of a story's turn: `raw` as captured, then `annotated` with its marks."""
 
     stage: str = ""
     observation: str | None = None
@@ -1586,7 +1606,7 @@ class StageRecord(Record, kind="stage"):
 
 @dataclass
 class StateRecord(Record, kind="state"):
-    # Where the run stood when its turn ended.
+    """Says where the run stood when its turn ended."""
 
     mode: Mode = "EXECUTION"
     plan: str = ""
@@ -1613,7 +1633,7 @@ class StateRecord(Record, kind="state"):
 
 @dataclass
 class SecretRecord(Record, kind="secret"):
-    # Where a secret was typed; the last record of a `place` counts.
+    """Says where a secret was typed; the last record of a `place` counts."""
 
     # `window` and `box` are left, top, width, height in pixels of the screen; a box of no size is
     # not known.
@@ -1626,11 +1646,15 @@ class SecretRecord(Record, kind="secret"):
 
 @dataclass
 class AnswerRecord(Record, kind="answer"):
+    """Is a question to the person that is over."""
+
     seconds: float = 0.0  # that this took
 
 
 @dataclass
 class EndRecord(Record, kind="end"):
+    """Ends a task."""
+
     outcome: str = ""
     text: str = ""
     turns: int = 0
@@ -1738,6 +1762,8 @@ SNAPSHOTS_MOST = 10  # outgrows a context
 
 @dataclass
 class AgentMemory:
+    """Keeps what was done: the latest actions, and what stands for archived ones."""
+
     threshold: int = 12  # active actions that make archiving due
     all_snapshots: tuple[MemorySnapshot, ...] = ()
     active_history: list[ActionRecord] = field(default_factory=list)
@@ -10224,42 +10250,6 @@ class ExecutionLogger:
             ) from None
 
 
-def lmstudio_logs() -> dict[Path, int]:
-    """Returns LM Studio's logs and their sizes; what one grows by in a run is the run's."""
-    sizes = {}
-    for root in ("~/.cache/lm-studio", "~/.lmstudio"):  # in older versions, and now
-        for path in sorted(Path(os.path.expanduser(root)).glob("server-logs/*/*.log")):
-            with suppress(OSError):
-                # a folder may list an old size of a file that is being written
-                sizes[path] = path.stat().st_size
-    return sizes
-
-
-@contextmanager
-def lmstudio_log_copied(logger: ExecutionLogger) -> Iterator[None]:
-    """Copies in the end what LM Studio's logs grew by meanwhile, raw and shortened."""
-    before = lmstudio_logs()
-    try:
-        yield
-    finally:
-        told = "LM Studio wrote no log of this run on this machine."
-        try:
-            for path in lmstudio_logs():
-                grown = path.read_bytes()[before.get(path, 0) :]
-                if grown:
-                    short = re.sub(
-                        rb"[\w+/]{200,}=*", lambda data: b"<%d characters>" % len(data[0]), grown
-                    )
-                    for kind, data in (("raw", grown), ("clean", short)):
-                        with in_run(logger.folder, f"lmstudio_{kind}.log").open("ab") as stream:
-                            stream.write(data)
-                    told = f"LM Studio's log of this run copied from {path}."
-        except OSError as error:
-            told = f"LM Studio's log could not be copied: {error.strerror}."
-        with suppress(AgentError):
-            logger.say(told, 2)
-
-
 ####################################################################################################
 # Exchange - one request to a role and its reply, counted and logged
 ####################################################################################################
@@ -16666,6 +16656,43 @@ def fitting_profile(profile: Profile, config: Config, model: ModelInfo, chosen: 
 
 
 # -- the page of a story and its engine talk as described, behind the key of the page
+
+
+def lmstudio_logs() -> dict[Path, int]:
+    """Returns LM Studio's logs and their sizes; what one grows by in a run is the run's."""
+    sizes = {}
+    for root in ("~/.cache/lm-studio", "~/.lmstudio"):  # in older versions, and now
+        for path in sorted(Path(os.path.expanduser(root)).glob("server-logs/*/*.log")):
+            with suppress(OSError):
+                # a folder may list an old size of a file that is being written
+                sizes[path] = path.stat().st_size
+    return sizes
+
+
+@contextmanager
+def lmstudio_log_copied(logger: ExecutionLogger) -> Iterator[None]:
+    """Copies in the end what LM Studio's logs grew by meanwhile, raw and shortened."""
+    before = lmstudio_logs()
+    try:
+        yield
+    finally:
+        told = "LM Studio wrote no log of this run on this machine."
+        try:
+            for path in lmstudio_logs():
+                grown = path.read_bytes()[before.get(path, 0) :]
+                if grown:
+                    short = re.sub(
+                        rb"[\w+/]{200,}=*", lambda data: b"<%d characters>" % len(data[0]), grown
+                    )
+                    for kind, data in (("raw", grown), ("clean", short)):
+                        with in_run(logger.folder, f"lmstudio_{kind}.log").open("ab") as stream:
+                            stream.write(data)
+                    told = f"LM Studio's log of this run copied from {path}."
+        except OSError as error:
+            told = f"LM Studio's log could not be copied: {error.strerror}."
+        with suppress(AgentError):
+            logger.say(told, 2)
+
 
 WAITS_FOR_PICTURE = "waiting_annotated"
 STORY_STATE: JsonDict = {
