@@ -17,12 +17,12 @@ judges and records. A profile's loop says what is asked and how a reply is read.
 
 The file is divided into rooms, each under its banner. A room uses only itself and those above it:
 
-    Values, Config, Seams, Desktop, Records, Pictures, Win32 table, Sources, Shell, Windows desktop,
-    Controls, Keys, Tools, Facts, Labels, Risks, Questions, Names, Bounds, Hands, Actuator, Watcher,
-    Person's input, Server answers, Model, Replies, Grammars, Grammar texts, Texts, Profiles,
-    Journal, Exchange, Calibration, Eyes, Control check, Typing, Way, Turn engine, Proof, Turns,
-    Repeat, Two-agent loop, Chat loop, Story loop, Page, Report, Panel, As described, Check, Demo
-    desktop, Demo model, MCP, Terminal, Recording, Showing, Options, Look back, Command line.
+    Values, Config, Seams, Desktop, Acts, Records, Pictures, Win32 table, Sources, Shell, Windows
+    desktop, Controls, Keys, Tools, Facts, Labels, Risks, Questions, Names, Bounds, Hands, Actuator,
+    Watcher, Person's input, Server answers, Model, Replies, Grammars, Grammar texts, Texts,
+    Profiles, Journal, Exchange, Calibration, Eyes, Control check, Typing, Way, Turn engine, Proof,
+    Turns, Repeat, Two-agent loop, Chat loop, Story loop, Page, Report, Panel, As described, Check,
+    Demo desktop, Demo model, MCP, Terminal, Recording, Showing, Options, Look back, Command line.
 """
 
 from __future__ import annotations
@@ -1167,11 +1167,10 @@ class Desktop(Protocol):
 
 
 ####################################################################################################
-# Records - what was done as values, as lines of turns.jsonl, and as what memory keeps of it
+# Acts - a call as it was said, what the model was shown, and what became of it
 ####################################################################################################
 
 Region = tuple[int, int, int, int]  # left, top, right, bottom on the grid
-Mode = Literal["PLANNING", "EXECUTION"]  # of a run with a planner
 
 
 def on_grid(box: Rect, area: Rect) -> Region:
@@ -1378,6 +1377,13 @@ class Deed:
             target = replace(known, value=None).to_json()
             targets.append({**target, "box": on_grid(known.rect, area)})
         return targets
+
+
+####################################################################################################
+# Records - all that a run tells: lines of turns.jsonl, what only is heard, and what memory keeps
+####################################################################################################
+
+Mode = Literal["PLANNING", "EXECUTION"]  # of a run with a planner
 
 
 @dataclass
