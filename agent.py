@@ -7240,7 +7240,7 @@ def _show_box(
     left_s: Callable[[], float],
     answers: list[str],
     calls: bool,
-    news: Callable[[], str],
+    news: Callable[[], str] = str,
 ) -> None:
     # Until there is an answer, or the box is to go.
     if not isinstance(desktop, WindowsDesktop):
@@ -19072,11 +19072,10 @@ panel check runs stats report mcp
 secret check runs stats report
 dry_run check runs stats report
 again dry_run
-teach words task scenario check resume runs stats report replay mcp
-teach again
-forget words task check resume runs stats report replay mcp teach
-forget again
-again check resume runs stats report replay"""
+again check resume runs stats report replay
+scenario check resume runs stats report replay mcp again teach forget
+words teach forget
+task teach forget"""
 
 
 class CommandParser(ArgumentParser):

@@ -301,6 +301,7 @@ class FakeControls:
             30005: node.name,
             30008: node.focused,
             30010: node.enabled,
+            30011: "",
             30019: node.password,
             30022: node.offscreen,
             30045: node.value,

@@ -211,9 +211,9 @@ class Kept(unittest.TestCase):
     def test_what_was_measured_before_a_fault_is_kept_in_a_file_of_its_own(self) -> None:
         self.measure(vague())
         self.assertRegex("\n".join(self.said), r"targets hit +0 % \(0 to 43, n 5\)")
-        replies = iter([text("I see a desktop.")] * 3)
-        with self.assertRaises(StopIteration):
-            self.measure(Server(decide=lambda request: next(replies)))
+        replies = [text("I see a desktop.")] * 3
+        with self.assertRaises(IndexError):
+            self.measure(Server(decide=lambda request: replies.pop()))
         kept = bench.read(self.root / "bench_0002.jsonl")[1]
         self.assertEqual(kept, bench.read(self.file)[1][:3])
 

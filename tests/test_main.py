@@ -365,7 +365,7 @@ class Reference(CommandLineCase):
             self.assertLess(max(map(len, out.splitlines())), 80, words)
             shown[words] = " ".join(out.split())
             self.assertEqual(code, 0)
-            self.assertTrue(words or len(out.splitlines()) <= 50)
+            self.assertTrue(words or len(out.splitlines()) <= 60)
         self.assertIn("python agent.py --demo", shown[""])
         self.assertIn("a planner that cannot see and an", shown["--help profiles"])
         self.assertIn(TASK, shown["--runs"])

@@ -91,7 +91,7 @@ class Acting(StoryCase):
         rows = [row for row in ROWS if "inputs" in row]
         actions = [row["action"] for row in rows]
         replies = [told(actions=actions[at : at + 5]) for at in range(0, len(actions), 5)]
-        trial, _ = self.story(*replies, drag_steps=1, scroll_ticks=1)
+        trial, _ = self.story(*replies, drag_steps=1, scroll_ticks=1, confirm="never")
         wanted = [tuple(event) for row in rows for event in row["inputs"]]
         self.assertEqual(trial.inputs, wanted)
         drawn = [mark for turn in self.drawn(trial)[1:] for mark in turn]
