@@ -530,14 +530,6 @@ def marks_of(text: str) -> JsonDict:
     return marks
 
 
-def colour_of(rgba: str) -> tuple[int, float]:
-    """0xRRGGBB and the opacity."""
-    found = RGBA.match(rgba)
-    assert found  # as marks_of sees to
-    *channels, alpha = found.groups()
-    return int.from_bytes(bytes(map(int, channels)), "big"), float(alpha)
-
-
 # What a text setting takes that is no choice of words.
 TEXT_FORMS = {
     "area": rf"primary|all|{_NUMBER},{_NUMBER},{_NUMBER},{_NUMBER}",
@@ -677,9 +669,6 @@ def load_config(layers: Mapping[str, Mapping[str, object]]) -> Config:
     return config
 
 
-OTHER_FOLDER = "choose another with --set dump_dir=FOLDER"
-
-
 CONFIG_BYTES_MOST = 1 << 20
 
 
@@ -732,7 +721,6 @@ class Stop:
             raise Stopped(why)
 
 
-SECRET_CHARS_LEAST = 4
 SECRET_CHARS_SAFE = 8  # a shorter value stands in ordinary texts by chance
 
 
@@ -1801,6 +1789,15 @@ def clean_checks(lines: Iterable[str]) -> list[str]:
 # Pictures - the PNG format with zlib alone, and what is drawn: text, what was done and looked at
 ####################################################################################################
 
+
+def colour_of(rgba: str) -> tuple[int, float]:
+    """0xRRGGBB and the opacity."""
+    found = RGBA.match(rgba)
+    assert found  # as marks_of sees to
+    *channels, alpha = found.groups()
+    return int.from_bytes(bytes(map(int, channels)), "big"), float(alpha)
+
+
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 PNG_END = b"\0\0\0\0IEND\xaeB`\x82"
 PNG_STREAM = slice(41, -16)  # where the one zlib stream of such a picture stands
@@ -2160,7 +2157,6 @@ def structure(declaration: str) -> type[ctypes.Structure]:
 
 
 POINT = structure("POINT: LONG x, LONG y")
-RECT = LONG * 4  # left, top, right, bottom
 
 
 # Windows, processes and the console.
@@ -2450,6 +2446,9 @@ def filled_text(most: int, function: WinFunction, *arguments: object) -> str:
 # Sources - who knows controls: UI Automation through COM, and Windows of its windows
 ####################################################################################################
 
+RECT = LONG * 4  # left, top, right, bottom
+
+
 # Its value is a number, a truth or an address; the largest kind has two pointers, so 24 bytes.
 VARIANT = structure(
     "VARIANT: WORD vt, WORD wReserved1, WORD wReserved2, WORD wReserved3, LPARAM value,"
@@ -2458,13 +2457,9 @@ VARIANT = structure(
 VT_I4 = 3
 VT_BSTR = 8
 VT_BOOL = 11
-COINIT_MULTITHREADED = 0
-COINIT_APARTMENTTHREADED = 2
-COINIT_DISABLE_OLE1DDE = 4
 CLSCTX_INPROC_SERVER = 1
 CLSID_CUIAutomation = "ff48dba4-60ef-4201-aa87-54103eef594e"
 IID_IUIAutomation = "30cbe57d-d9d0-452a-ab13-7ac5ac4825ee"
-IID_IShellItem = "43826d1e-e718-42ee-bc55-a1e261c37bfe"
 # Methods, each with its arguments behind the object itself and its place in the interface's table,
 # counted from QueryInterface on in the order of the headers.
 COM = declared("""
@@ -2690,9 +2685,6 @@ class AutomationElement(NamedTuple):
 
 
 CHECKABLE = frozenset({"checkbox", "radio button"})
-# Of what lies in one thing so many are looked at: 9,860 rows kept a program busy for half an hour
-# (CursorTouch/Windows-MCP#353).
-ROWS_MOST = 60
 
 
 GUITHREADINFO = structure(
@@ -2705,13 +2697,11 @@ GW_HWNDPREV = 3
 GW_CHILD = 5
 GWL_STYLE = -16
 ES_PASSWORD = 0x20
-WM_NULL = 0x0000
 WM_GETTEXT = 0x000D
 BM_GETCHECK = 0x00F0
 SMTO_ABORTIFHUNG = 0x0002
 # A busy window takes 1 ms for a message; one that takes longer does not listen.
 MESSAGE_MS = 50
-POPUPS_MOST = 8
 CLASS_CHARACTERS = 257  # a class's name has at most 256
 # What windows of a class are, by the start of its name in small letters.
 _CLASS_ROLES = {
@@ -2771,15 +2761,6 @@ def windows_of(enumerating: WinFunction) -> list[int]:
     routine = ctypes.CFUNCTYPE(LONG, LPVOID, LPARAM)(take)
     enumerating(ctypes.cast(routine, LPVOID), 0)
     return found
-
-
-def popups_of(api: Win32, handle: int) -> list[int]:
-    """The windows that lie above a window and are of its process: menus, drop-down lists."""
-    process = window_process(api, handle)
-    listed = windows_of(api.EnumWindows)
-    above = listed.index(handle) if handle in listed else 0  # immersive ones are not listed
-    shown = filter(api.IsWindowVisible, listed[:above])
-    return [window for window in shown if window_process(api, window) == process][-POPUPS_MOST:]
 
 
 @dataclass
@@ -2880,6 +2861,11 @@ class WindowElement(NamedTuple):
 ####################################################################################################
 # Shell - what programs Windows can start
 ####################################################################################################
+
+COINIT_APARTMENTTHREADED = 2
+COINIT_DISABLE_OLE1DDE = 4
+IID_IShellItem = "43826d1e-e718-42ee-bc55-a1e261c37bfe"
+
 
 # A shortcut is some kilobytes; what comes behind so many is not looked at.
 SHORTCUT_BYTES = 100_000
@@ -3496,6 +3482,25 @@ class WindowsDesktop:
 ####################################################################################################
 # Controls - the sources asked in turn, by a process of their own that may hang or die
 ####################################################################################################
+
+POPUPS_MOST = 8
+
+
+COINIT_MULTITHREADED = 0
+# Of what lies in one thing so many are looked at: 9,860 rows kept a program busy for half an hour
+# (CursorTouch/Windows-MCP#353).
+ROWS_MOST = 60
+WM_NULL = 0x0000
+
+
+def popups_of(api: Win32, handle: int) -> list[int]:
+    """The windows that lie above a window and are of its process: menus, drop-down lists."""
+    process = window_process(api, handle)
+    listed = windows_of(api.EnumWindows)
+    above = listed.index(handle) if handle in listed else 0  # immersive ones are not listed
+    shown = filter(api.IsWindowVisible, listed[:above])
+    return [window for window in shown if window_process(api, window) == process][-POPUPS_MOST:]
+
 
 # Of a query's time; the rest is for the answer to arrive.
 WORKER_SHARE = 0.8
@@ -5987,7 +5992,6 @@ def quoted_name(title: str, most: int) -> str:
 
 TITLES_MOST = 12  # of which a model is told
 TITLE_MOST = 40  # characters of each
-FRONT_S = 2.0  # Windows has so long to bring a window to the front
 
 
 def windows_text(windows: Sequence[Window]) -> str:
@@ -6208,6 +6212,9 @@ def near(one: Point, other: Point) -> bool:
 ####################################################################################################
 # Hands - what mouse and keyboard can do, event by event; only the actuator uses them
 ####################################################################################################
+
+FRONT_S = 2.0  # Windows has so long to bring a window to the front
+
 
 HELD_TRIES = 3
 PRESS_S = 0.02  # down until up again: games and remote desktops see no shorter press
@@ -6959,21 +6966,8 @@ GATES: tuple[Gate, ...] = (
 FLASHWINFO = structure(
     "FLASHWINFO: UINT cbSize, HWND hwnd, DWORD dwFlags, UINT uCount, DWORD dwTimeout"
 )
-RAWINPUTDEVICE = structure(
-    "RAWINPUTDEVICE: WORD usUsagePage, WORD usUsage, DWORD dwFlags, HWND hwndTarget"
-)
-# RAWINPUTHEADER, and what follows it for a mouse and for a keyboard.
-RAWMOUSE = structure(
-    "RAWMOUSE: DWORD dwType, DWORD dwSize, HANDLE hDevice, WPARAM wParam, WORD usFlags, WORD gap,"
-    " WORD usButtonFlags, SHORT usButtonData, ULONG_PTR rest, ULONG_PTR more"
-)
-RAWKEYBOARD = structure(
-    "RAWKEYBOARD: DWORD dwType, DWORD dwSize, HANDLE hDevice, WPARAM wParam, WORD MakeCode,"
-    " WORD Flags, WORD Reserved, WORD VKey, ULONG_PTR rest, ULONG_PTR more"
-)
 MSG = structure("MSG: HWND hwnd, UINT message, WPARAM wParam, LPARAM lParam, DWORD time, POINT pt")
 WM_SETFONT = 0x0030
-WM_INPUT = 0x00FF
 WM_KEYDOWN = 0x0100
 WM_LBUTTONDOWN = 0x0201
 WM_LBUTTONUP = 0x0202
@@ -6984,16 +6978,6 @@ PM_REMOVE = 1
 # Codes of alt, ctrl, shift and win, and what RegisterHotKey calls them (MOD_ALT and so on).
 MOD_KEYS = {0x12: 1, 0x11: 2, 0x10: 4, 0x5B: 8}
 MOD_NOREPEAT = 0x4000
-# What a person's mouse and keyboard do, told to a window in the background.
-RIDEV_INPUTSINK = 0x0100
-RID_INPUT = 0x10000003
-RAW_HEADER_BYTES = 24
-RIM_TYPEKEYBOARD = 1
-RI_KEY_BREAK = 1
-RI_KEY_E0 = 2
-RI_MOUSE_BUTTONS = {"left": (0x01, 0x02), "right": (0x04, 0x08), "middle": (0x10, 0x20)}
-RI_MOUSE_WHEELS = {0x0400: "wheel", 0x0800: "hwheel"}
-TYPES_NOTHING = 4  # of ToUnicodeEx: no key that waits for a letter is used up
 SW_SHOWNOACTIVATE = 4
 # Of a window: topmost, not on the taskbar, without the keyboard; with a frame; a part of another.
 WS_EX_TOPMOST_NOACTIVATE = 0x08000088
@@ -7289,6 +7273,31 @@ def _show_box(
 ####################################################################################################
 # Person's input - what a person does with mouse and keyboard, as Windows tells it in the background
 ####################################################################################################
+
+RAWINPUTDEVICE = structure(
+    "RAWINPUTDEVICE: WORD usUsagePage, WORD usUsage, DWORD dwFlags, HWND hwndTarget"
+)
+# RAWINPUTHEADER, and what follows it for a mouse and for a keyboard.
+RAWMOUSE = structure(
+    "RAWMOUSE: DWORD dwType, DWORD dwSize, HANDLE hDevice, WPARAM wParam, WORD usFlags, WORD gap,"
+    " WORD usButtonFlags, SHORT usButtonData, ULONG_PTR rest, ULONG_PTR more"
+)
+RAWKEYBOARD = structure(
+    "RAWKEYBOARD: DWORD dwType, DWORD dwSize, HANDLE hDevice, WPARAM wParam, WORD MakeCode,"
+    " WORD Flags, WORD Reserved, WORD VKey, ULONG_PTR rest, ULONG_PTR more"
+)
+WM_INPUT = 0x00FF
+# What a person's mouse and keyboard do, told to a window in the background.
+RIDEV_INPUTSINK = 0x0100
+RID_INPUT = 0x10000003
+RAW_HEADER_BYTES = 24
+RIM_TYPEKEYBOARD = 1
+RI_KEY_BREAK = 1
+RI_KEY_E0 = 2
+RI_MOUSE_BUTTONS = {"left": (0x01, 0x02), "right": (0x04, 0x08), "middle": (0x10, 0x20)}
+RI_MOUSE_WHEELS = {0x0400: "wheel", 0x0800: "hwheel"}
+TYPES_NOTHING = 4  # of ToUnicodeEx: no key that waits for a letter is used up
+
 
 LISTEN_S = 0.02
 
@@ -9948,6 +9957,8 @@ def scenario(profile: str, number: str, file: str) -> str:
 ####################################################################################################
 # Journal - the run's folder, log, records and screenshots
 ####################################################################################################
+
+OTHER_FOLDER = "choose another with --set dump_dir=FOLDER"
 
 
 class RunJournal(NamedTuple):
@@ -17913,6 +17924,9 @@ MCP_BLOCKED = "blocked_windows=LM Studio.exe; Claude.exe; Code.exe"
 ####################################################################################################
 # Terminal - what a person sees and says while it runs
 ####################################################################################################
+
+SECRET_CHARS_LEAST = 4
+
 
 STD_OUTPUT_HANDLE = 0xFFFFFFF5
 ENABLE_VIRTUAL_TERMINAL_PROCESSING = 0x0004
