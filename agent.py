@@ -10415,21 +10415,18 @@ class Inbox:
         return b""
 
 
-class Manner(NamedTuple):
-    system: str
-    tools: Sequence[JsonDict] = ()
-    settings: Mapping[str, float] = {}  # they go before what Config says
-
-
 class Asking(NamedTuple):
-    """What a role is asked, and what happens to a reply that is not understood."""
+    """A request: what is said behind which instructions, with which tools and settings."""
 
-    role: Role
     messages: Sequence[Message]
-    manner: Manner | None = None  # None: the role's prompt and tools
+    system: str = ""
+    tools: Sequence[JsonDict] = ()
+    settings: Mapping[str, Any] = {}  # they go before what Config says
+    role: Role = Role("", "")
     shrinks: bool = False  # whether less would be sent the next time
+    # So often a reply is corrected that is not understood, by what `advice` says of it.
     corrections: int = 0
-    advice: Callable[[ToolError], str] = correction  # by which it is corrected
+    advice: Callable[[ToolError], str] = correction
 
 
 class Unanswered(ToolError):
@@ -10478,8 +10475,8 @@ class Asker:
             self.told[kind] = text
             self.say(text)
 
-    def form(self, manner: Manner, messages: Sequence[Message]) -> Request:
-        """As the rungs have it that are taken."""
+    def form(self, asking: Asking) -> Request:
+        """Gives a request the form that the rungs have that are taken."""
         config = self.config
         rungs = self.rungs
         model = self.model
@@ -10493,8 +10490,8 @@ class Asker:
             settings["chat_template_kwargs"] = {THINKING_SWITCH: thinking == "on"}
         if thinking in model.efforts:  # which has no "auto"
             settings["reasoning_effort"] = model.efforts[thinking]
-        prompt = manner.system
-        tools = manner.tools
+        prompt = asking.system
+        tools = asking.tools
         if tools and (config.calls == "text" or (config.calls == "auto" and "text" in rungs)):
             prompt += tools_in_text(tools)
             tools = ()
@@ -10504,7 +10501,7 @@ class Asker:
             # conversation has to end in words.
             if model.server == "llamacpp" and self.acts and config.calls == "auto":
                 settings["tool_choice"] = "required"
-        settings |= manner.settings
+        settings |= asking.settings
         room = (model.context_length or sys.maxsize) - CONTEXT_LEAST
         if "tokens" in rungs and settings["max_tokens"] <= room:
             settings["max_tokens"] *= 2
@@ -10513,58 +10510,60 @@ class Asker:
         if prompt:
             role = "user" if "system" in rungs else "system"  # which some models do not know
             sent.append(Message(role, prompt))
-        pictures = [message for message in messages if message.image]
-        for message in messages:
+        pictures = [message for message in asking.messages if message.image]
+        for message in asking.messages:
             is_older = bool(message.image) and message is not pictures[-1]
             if is_older and "pictures" in rungs:
                 message = message.without_picture()
-            if in_turns or tools != manner.tools:
+            if in_turns or tools != asking.tools:
                 message = message.in_words()
             if in_turns and sent and sent[-1].role == message.role:
                 message = sent.pop().followed_by(message)
             sent.append(message)
         return settings, sent
 
-    def exchange(
-        self, manner: Manner, messages: Sequence[Message], known: str = ""
-    ) -> Reply | ModelError:
-        """What comes of a request, in another form if that cures what is wrong with this one."""
-        # Nothing is tried for what is `known` to be wrong: then it is one of these other forms.
-        form = self.form(manner, messages)
-        found: Reply | ModelError
+    def exchange(self, asking: Asking, known: str = "") -> Reply:
+        """Sends a request, in another form if that cures what is wrong with this one.
+
+        Nothing is tried for what is `known` to be wrong: then it is one of these other forms.
+        Raises ModelError.
+        """
+        form = self.form(asking)
+        reply: Reply | None = None
+        kind = ""
         why = ""
         try:
-            found = self.send(*form)
-            kind = self.trouble_of(found, form[0], bool(manner.tools))
+            reply = self.send(*form)
+            kind = self.trouble_of(reply, form[0], bool(asking.tools))
             if kind:
-                words = f"{found.usage.completion} of {form[0]['max_tokens']}"
+                words = f"{reply.usage.completion} of {form[0]['max_tokens']}"
                 why = f"The server {fault_sentence(kind, words, self.model)}."
         except ModelError as error:
-            found = error
+            failure = error
             kind = error.kind
             why = str(error)
         before = self.rungs
         if kind == "silent" and (kind, "text") in self.tried:
             before = before - {"text"}  # which did not help either
         fresh = kind not in ("", known)
-        rungs = FAULTS[kind].rungs.split() if fresh else []
-        for rung in rungs:
+        for rung in FAULTS[kind].rungs.split() if fresh else []:
             self.rungs = before | {rung}
-            if self.form(manner, messages) == form:
-                continue
-            if (kind, rung) in self.tried:
+            if (kind, rung) in self.tried or self.form(asking) == form:
                 continue
             self.tried.add((kind, rung))
-            again = self.exchange(manner, messages, kind)
-            if isinstance(again, Reply) and self.trouble != kind:
-                self.say_once(rung, f"warning: {why[:-1]}; from now on {RUNGS[rung]}.")
-                return again
+            with suppress(ModelError):
+                again = self.exchange(asking, kind)
+                if self.trouble != kind:
+                    self.say_once(rung, f"warning: {why[:-1]}; from now on {RUNGS[rung]}.")
+                    return again
         self.rungs = before
         self.trouble = kind
         self.why = why
-        if fresh and isinstance(found, Reply):
+        if reply is None:
+            raise failure
+        if fresh:
             self.say_once(kind, f"warning: {why}")
-        return found
+        return reply
 
     def trouble_of(self, reply: Reply, settings: JsonDict, has_tools: bool) -> str:
         """Tells what makes a well-formed reply none: a row of FAULTS, or nothing.
@@ -10605,53 +10604,56 @@ class Session(Asker):
     _failures: int = 0  # failed exchanges in a row
     _token_chars: list[float] = field(default_factory=list)  # of requests without a picture
     role: Role = field(init=False)  # that is asked
-    used: Manner = Manner("")  # of the last request
+    used: Asking = Asking(())  # the last request
     reasons: list[str] = field(default_factory=list)  # of turns lost in a row, "" for an act
     _image: bytes = b""  # the last picture between context and question, in base64 ...
     _context: str = ""  # ... and what stood before it when it was new
     _hints: list[str] = field(default_factory=list)  # not yet answered
     _logged: set[str] = field(default_factory=set)  # names of parts of requests
 
-    def manner(self, role: Role) -> Manner:
-        return Manner(self.profile.system(role), self.profile.vocabulary.schemas(role.tools))
+    def asking(self, role: Role, messages: Sequence[Message]) -> Asking:
+        """Gives a request to a role, with its instructions and tools."""
+        tools = self.profile.vocabulary.schemas(role.tools)
+        return Asking(messages, self.profile.system(role), tools, role=role)
 
     def ask(self, asking: Asking) -> Reply:
-        """Gives the reply to the messages behind the role's prompt; raises Unanswered for none.
+        """Gives the reply to a request; raises Unanswered for none.
 
         Raises ModelError for a failure that will not pass, and for several in a row: a full context
         will not, unless the caller sends less the next time.
         """
         role = asking.role
-        messages = asking.messages
         acting = role == self.profile.roles["executor"]
-        manner = asking.manner or self.manner(role)
         for hint in self.inbox.take_hints():
             self.logger.tell(HintRecord(hint))
             self.remind(HINT.format(hint))
+        settings = self._settings(asking)
+        self.used = asking
+        asking = asking._replace(settings=settings)
         if acting and self._hints:  # told until a reply has come
-            messages = [*messages, Message("user", "\n".join(self._hints))]
+            hints = Message("user", "\n".join(self._hints))
+            asking = asking._replace(messages=[*asking.messages, hints])
         self.role = role
-        self.used = manner
         self.acts = self.profile.loop in ("two_agent", "native")
         self.logger.tell(Phase(f"{role.name} is thinking"))
-        settings = self._settings(manner)
-        reply = self.exchange(manner._replace(settings=settings), messages)
-        more = max(message.image_tokens for message in messages)
-        more += settings["max_tokens"]
-        if isinstance(reply, ModelError) or self.trouble:
-            self.full = self.trouble in ("context", "full")
-        else:
-            self.full = reply.usage.total + more > (self.model.context_length or sys.maxsize)
-        if isinstance(reply, ModelError):
+        try:
+            reply = self.exchange(asking)
+        except ModelError as error:
+            self.full = error.kind in ("context", "full")
             self._failures += 1
-            stays = reply.kind in PERMANENT_FAULTS
-            if asking.shrinks and reply.kind == "context":
-                stays = False
-            if stays or self._failures > self.config.model_failures:
-                raise reply
-            self.logger.tell(FailureRecord(reply.kind, str(reply)))
-            self.say(f"warning: {reply}")
-            raise Unanswered(str(reply), reply.kind)
+            passes = error.kind not in PERMANENT_FAULTS
+            if asking.shrinks and error.kind == "context":
+                passes = True
+            if not passes or self._failures > self.config.model_failures:
+                raise
+            self.logger.tell(FailureRecord(error.kind, str(error)))
+            self.say(f"warning: {error}")
+            raise Unanswered(str(error), error.kind) from None
+        more = max(message.image_tokens for message in asking.messages)
+        more += settings["max_tokens"]
+        self.full = reply.usage.total + more > (self.model.context_length or sys.maxsize)
+        if self.trouble:
+            self.full = self.trouble in ("context", "full")
         self._failures = 0
         if acting:
             self._hints = []
@@ -10661,11 +10663,11 @@ class Session(Asker):
         """The acting role hears it until a reply has come."""
         self._hints.append(hint)
 
-    def _settings(self, manner: Manner) -> JsonDict:
+    def _settings(self, asking: Asking) -> JsonDict:
         config = self.config
-        role = self.role
+        role = asking.role
         settings: JsonDict = {"temperature": role.temperature, "max_tokens": role.max_tokens}
-        settings |= {**manner.settings, **set_sampling(config, role.settings)}
+        settings |= {**asking.settings, **set_sampling(config, role.settings)}
         for name, value in map(str.split, filter(None, config.sampling.split(";"))):
             settings[name] = int(value) if value.isdecimal() else float(value)
         return settings
@@ -10770,7 +10772,7 @@ class Session(Asker):
             left -= 1
             answers = [Message("user", advice)]
             # Its own call is shown as one; no words of ours in its mouth, which it says again.
-            for call in harmless_calls(reply)[:1] if asking.manner and asking.manner.tools else []:
+            for call in harmless_calls(reply)[:1] if asking.tools else []:
                 if len(str(call.arguments)) < CALL_CHARS:
                     shown, answer = answered_call(call, len(asking.messages), advice)
                     spoken = Message("assistant", "", more={"tool_calls": [shown]})
@@ -12406,7 +12408,8 @@ def place_in(run: Run, closer: Look, name: str) -> Coordinate | None:
     role = run.executor._replace(name="closer look")  # which hears no hints
     messages = [Message("user", "", closer.base64, question)]
     try:
-        found = run.session.ask_until_read(Asking(role, messages, run.session.used), read)
+        asking = run.session.used._replace(role=role, messages=messages, corrections=0)
+        found = run.session.ask_until_read(asking, read)
     except ToolError as error:
         run.session.note_lost(error)
         return None
@@ -12773,7 +12776,7 @@ _RULED = re.compile(
 
 def examined(run: Run, question: str) -> str:
     """Gives what the examiner says of a task, "" where no reply comes."""
-    asking = Asking(run.profile.roles["examiner"], [Message("user", question)])
+    asking = run.session.asking(run.profile.roles["examiner"], [Message("user", question)])
     with suppress(Unanswered):
         return strip_think(run.session.ask(asking).text)[:FACT_CHARACTERS]
     return ""
@@ -12902,7 +12905,8 @@ def ask_about(
     why = UNDECIDED
     for _ in range(2):
         try:
-            reply = run.session.ask(Asking(run.profile.roles["verifier"], messages))
+            asking = run.session.asking(run.profile.roles["verifier"], messages)
+            reply = run.session.ask(asking)
         except Unanswered as error:
             why = str(error)
             break
@@ -13679,11 +13683,10 @@ def asked_of(
         plan=cut(progress.plan, run.profile.report.plan_chars),
         instructions=progress.execution_instructions,
     )
-    manner = run.session.manner(role)
-    return Asking(
-        role,
-        [run.session.placed(context, question, look.base64)],
-        manner._replace(system=briefing + manner.system),
+    message = run.session.placed(context, question, look.base64)
+    asking = run.session.asking(role, [message])
+    return asking._replace(
+        system=briefing + asking.system,
         shrinks=len(progress.memory.active_history) > 1,
         corrections=corrections,
     )
@@ -13915,10 +13918,12 @@ def at_size_of(desktop: Desktop, config: Config, grammar: Grammar | None = None)
     return replace(config, screen_capture_w=size.width, screen_capture_h=size.height)
 
 
-def native_manner(grammar: Grammar, config: Config, picture: Size) -> Manner:
-    """Returns how a grammar is asked about pictures of that size."""
+def native_asking(
+    grammar: Grammar, config: Config, picture: Size, messages: Sequence[Message]
+) -> Asking:
+    """Gives a request in a grammar, with pictures of that size."""
     settings = {**grammar.sampling, **set_sampling(config)}
-    return Manner(grammar.announce(picture), settings=settings)
+    return Asking(messages, grammar.announce(picture), settings=settings)
 
 
 NATIVE_NOTES = """\
@@ -13983,7 +13988,6 @@ class Native(TwoAgents):
         config = at_size_of(run.eyes.desktop, run.eyes.config, run.grammar)
         run.eyes.config = config  # the grammar decides on the size of pictures
         self.picture = screen_size(config)
-        self.manner = native_manner(run.grammar, config, self.picture)
         # Before the present turn, as many as keep their picture.
         most = config.keep_last_screenshots or run.grammar.screenshots
         self.shown: deque[NativeTurn] = deque(maxlen=most - 1)
@@ -13993,10 +13997,9 @@ class Native(TwoAgents):
             return super().request(look)
         run = self.run
         earlier = len(run.progress.memory.active_history) + len(self.shown)
-        return Asking(
-            run.executor,
-            self.messages(look),
-            self.manner,
+        asking = native_asking(self.grammar, run.eyes.config, self.picture, self.messages(look))
+        return asking._replace(
+            role=run.executor,
             shrinks=earlier > 0,
             corrections=run.config.reply_corrections,
             advice=self.grammar.correction,
@@ -14165,7 +14168,8 @@ class Chat(Loop):
             done="; ".join(snapshot.summary for snapshot in earlier),
         )
         messages = [Message("user", task), *chain(*self.steps)]
-        return Asking(self.run.executor, messages, shrinks=len(self.steps) > 1)
+        asking = self.run.session.asking(self.run.executor, messages)
+        return asking._replace(shrinks=len(self.steps) > 1)
 
     def read(self, look: Look, reply: Reply, is_corrected: bool) -> Act:
         run = self.run
@@ -14531,7 +14535,8 @@ class Story(Loop):
         done = run.profile.vocabulary.tools["report_complete"]
         advice = NO_STORY.format(last=told, done=done)
         corrections = run.config.reply_corrections
-        return Asking(run.executor, messages, corrections=corrections, advice=lambda _: advice)
+        asking = run.session.asking(run.executor, messages)
+        return asking._replace(corrections=corrections, advice=lambda _: advice)
 
     def read_reply(self, reply: Reply, is_corrected: bool) -> str | Act:
         """Gives a story as it was told, or an answer; raises ToolError for neither."""
@@ -16613,10 +16618,9 @@ class DescribedStory(Story):
 
     def asking(self, notes: str, image: bytes) -> Asking:
         run = self.run
-        manner = run.session.manner(run.executor)
-        manner = manner._replace(system=f"{manner.system}\n{self.task_text()}")
         seen = " ".join(filter(None, [run.progress.plan or "I look.", notes]))
-        return Asking(run.executor, [Message("user", "", image, seen)], manner)
+        asking = run.session.asking(run.executor, [Message("user", "", image, seen)])
+        return asking._replace(system=f"{asking.system}\n{self.task_text()}")
 
     def read_reply(self, reply: Reply, is_corrected: bool) -> str | Act:
         return reply.text
@@ -16890,17 +16894,13 @@ class Asked(Asker):
         """
         config = self.config
         tokens = config.executor_max_tokens or REPLY_TOKENS
-        manner = Manner("", tools, {"temperature": 0, "max_tokens": tokens})
-        messages = [*before, Message("user", task, picture)]
         if self.grammar:
-            manner = native_manner(self.grammar, config, self.size)
             words = self.grammar.first_text(task, [])
             messages = [*before, *shown_to(self.grammar, words, picture)]
-
-        found = self.exchange(manner, messages)
-        if isinstance(found, ModelError):
-            raise found
-        return found
+            return self.exchange(native_asking(self.grammar, config, self.size, messages))
+        settings = {"temperature": 0, "max_tokens": tokens}
+        messages = [*before, Message("user", task, picture)]
+        return self.exchange(Asking(messages, "", tools, settings))
 
     def call_in(self, reply: Reply, words: Vocabulary = CANONICAL) -> ToolCall:
         """Returns the call that it made; raises ReplyError."""
