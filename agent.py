@@ -17185,33 +17185,35 @@ DEMO_COLOURS = {  # those besides tell the model nothing
 # The handles of the program's window and of the desktop's.
 DEMO_NOTES = 2
 DEMO_GROUND = 3
-# What can be clicked, topmost first: place | box | window | its role and name for Windows.
-DEMO_PLACES = """
-    Save button  | 902 532 108 40  | 2 | button    | Save
-    text area    | 350 152 660 364 | 2 | edit      | Text area
-    window       | 330 96 700 496  | 2 | window    | {title}
-    Start button | 10 677 38 38    | 3 | button    | Start
-    Notes icon   | 28 28 92 104    | 3 | list item | Notes
-    desktop      | 0 0 1280 720    | 3 | list      | Desktop"""
-# What is drawn, in this order: when | box and roundness, or where a text begins | colour | text.
-DEMO_PICTURE = """
-    always | 0 672 1280 48 0   | pane        |
-    always | 1136 688          | grey        | demo desktop
-    always | 18 685 23 23 6    | blue        |
-    always | 52 40 44 50 7     | Notes icon  |
-    always | 61 54 26 4 0      | brown       |
-    always | 61 63 26 4 0      | brown       |
-    always | 61 72 17 4 0      | brown       |
-    always | 47 102            | light       | Notes
-    opened | 330 96 700 496 10 | pane        |
-    opened | 350 110           | grey        | {title}
-    opened | 350 152 660 364 6 | line        |
-    focus  | 350 152 660 364 6 | caret       |
-    opened | 352 154 656 360 5 | text area   |
-    clean  | 350 545 14 14 7   | saved mark  |
-    opened | 374 545           | grey        | {status}
-    opened | 902 532 108 40 8  | Save button |
-    opened | 934 545           | light       | Save"""
+# What can be clicked, topmost first: where, in which window, and what Windows says that it is.
+DEMO_PLACES = {
+    "Save button": (Rect(902, 532, 108, 40), DEMO_NOTES, "button", "Save"),
+    "text area": (Rect(350, 152, 660, 364), DEMO_NOTES, "edit", "Text area"),
+    "window": (Rect(330, 96, 700, 496), DEMO_NOTES, "window", ""),  # it has the title
+    "Start button": (Rect(10, 677, 38, 38), DEMO_GROUND, "button", "Start"),
+    "Notes icon": (Rect(28, 28, 92, 104), DEMO_GROUND, "list item", "Notes"),
+    "desktop": (Rect(0, 0, 1280, 720), DEMO_GROUND, "list", "Desktop"),
+}
+# What is drawn, in this order: when, a box and its roundness or where a text begins, colour, text.
+DEMO_PICTURE: Sequence[tuple[str, Sequence[int], str, str]] = (
+    ("always", (0, 672, 1280, 48, 0), "pane", ""),
+    ("always", (1136, 688), "grey", "demo desktop"),
+    ("always", (18, 685, 23, 23, 6), "blue", ""),
+    ("always", (52, 40, 44, 50, 7), "Notes icon", ""),
+    ("always", (61, 54, 26, 4, 0), "brown", ""),
+    ("always", (61, 63, 26, 4, 0), "brown", ""),
+    ("always", (61, 72, 17, 4, 0), "brown", ""),
+    ("always", (47, 102), "light", "Notes"),
+    ("opened", (330, 96, 700, 496, 10), "pane", ""),
+    ("opened", (350, 110), "grey", "{title}"),
+    ("opened", (350, 152, 660, 364, 6), "line", ""),
+    ("focus", (350, 152, 660, 364, 6), "caret", ""),
+    ("opened", (352, 154, 656, 360, 5), "text area", ""),
+    ("clean", (350, 545, 14, 14, 7), "saved mark", ""),
+    ("opened", (374, 545), "grey", "{status}"),
+    ("opened", (902, 532, 108, 40, 8), "Save button", ""),
+    ("opened", (934, 545), "light", "Save"),
+)
 # What becomes of a click on a place; of one on the Save button, that the text is saved.
 DEMO_CHANGES: Mapping[str, JsonDict] = {
     "Notes icon": {"opened": True, "focus": False},
@@ -17245,15 +17247,11 @@ class DemoState:
         saved = "Saved " if self.clean else ""
         return f"{saved}{len(self.text)} characters"
 
-    def rows(self, table: str) -> list[list[str]]:
-        return table_rows(table.format(title=self.title, status=self.status))
-
     def places(self) -> dict[str, Control]:
-        # What can be clicked now, topmost first.
+        """Returns what can be clicked now, topmost first."""
         places = {}
-        for place, box, window, role, name in self.rows(DEMO_PLACES):
-            rect = Rect(*map(int, box.split()))
-            control = Control(name, role, rect, window=int(window), program="demo")
+        for place, (rect, window, role, name) in DEMO_PLACES.items():
+            control = Control(name or self.title, role, rect, window=window, program="demo")
             if role == "edit":
                 control = replace(control, value=self.text, focused=self.focus)
             if self.opened or control.window != DEMO_NOTES:
@@ -17274,12 +17272,12 @@ def demo_picture(state: DemoState) -> bytes:
         sky = 0x1C2C6E + (y // 8 << 16) + (y // 6 << 8) + y // 7
         canvas.fill(Rect(0, y, canvas.width, 1), sky)
     shown = {"always": True, "clean": state.clean, **vars(state)}
-    for when, box, colour, text in state.rows(DEMO_PICTURE):
-        left, top, *size = map(int, box.split())
+    for when, (left, top, *size), colour, text in DEMO_PICTURE:
         if not shown[when]:
             continue
         if text:
-            canvas.text(left, top, text, DEMO_COLOURS[colour])
+            words = text.format(title=state.title, status=state.status)
+            canvas.text(left, top, words, DEMO_COLOURS[colour])
         else:
             width, height, radius = size
             canvas.fill(Rect(left, top, width, height), DEMO_COLOURS[colour], radius)
@@ -17432,32 +17430,37 @@ class DemoStep(NamedTuple):
 
 
 DEMO_DONE = "complet|^done|^terminate"
+DEMO_CLICK = "^move_mouse|^click|^left_click"
 # The first that fits and for which there is a tool is taken; to finish, words will do.
-DEMO_STEPS = tuple(
-    DemoStep(*row)
-    for row in table_rows(
-        """
-        complet|^done|^terminate | 1. the green mark says Saved | no picture | tools
-        complet|^done|^terminate | YES: the green mark says Saved | saved mark | tools
-        complet|^done|^terminate | YES: lines are drawn on the page | drawing | tools
-        complet|^done|^terminate | NO: there is no mark of saving | | tools
-        _plan$|^spawn | Open Notes, click into its text area, type "{}" and press Save. \
-Done when it shows its green mark | no picture
-        ^observe|^take_screen | The screen has not been seen yet | no picture
-        complet|^done|^terminate | The first step would be carried out; in a dry run the screen \
-stays as it is, so that none of the later steps comes into view | dry run
-        complet|^done|^terminate | Notes shows its green mark, so the text is saved | saved mark
-        complet|^done|^terminate | Notes is open, which is all that was asked | opened as asked
-        complet|^done|^terminate | The triangle stands on the page | drawing
-        ^drag$ | Notes is open and its page is empty | text area
-        ^move_mouse|^click|^left_click | Notes is open and its text area has no caret | text area \
-| caret, text
-        ^type | The caret stands in the empty text area | text area | text
-        ^move_mouse|^click|^left_click | The text stands in Notes and is not saved | Save button
-        ^double_click | The desktop shows the Notes icon and no window | Notes icon
-        ^move_mouse|^click|^left_click | The desktop shows the Notes icon and no window \
-| Notes icon"""
-    )
+DEMO_STEPS = (
+    DemoStep(DEMO_DONE, "1. the green mark says Saved", "no picture", "tools"),
+    DemoStep(DEMO_DONE, "YES: the green mark says Saved", "saved mark", "tools"),
+    DemoStep(DEMO_DONE, "YES: lines are drawn on the page", "drawing", "tools"),
+    DemoStep(DEMO_DONE, "NO: there is no mark of saving", "", "tools"),
+    DemoStep(
+        "_plan$|^spawn",
+        'Open Notes, click into its text area, type "{}" and press Save.'
+        " Done when it shows its green mark",
+        "no picture",
+    ),
+    DemoStep("^observe|^take_screen", "The screen has not been seen yet", "no picture"),
+    DemoStep(
+        DEMO_DONE,
+        "The first step would be carried out; in a dry run the screen stays as it is, so that"
+        " none of the later steps comes into view",
+        "dry run",
+    ),
+    DemoStep(DEMO_DONE, "Notes shows its green mark, so the text is saved", "saved mark"),
+    DemoStep(DEMO_DONE, "Notes is open, which is all that was asked", "opened as asked"),
+    DemoStep(DEMO_DONE, "The triangle stands on the page", "drawing"),
+    DemoStep("^drag$", "Notes is open and its page is empty", "text area"),
+    DemoStep(
+        DEMO_CLICK, "Notes is open and its text area has no caret", "text area", "caret, text"
+    ),
+    DemoStep("^type", "The caret stands in the empty text area", "text area", "text"),
+    DemoStep(DEMO_CLICK, "The text stands in Notes and is not saved", "Save button"),
+    DemoStep("^double_click", "The desktop shows the Notes icon and no window", "Notes icon"),
+    DemoStep(DEMO_CLICK, "The desktop shows the Notes icon and no window", "Notes icon"),
 )
 DEMO_EVIDENCE = (
     ". The text area holds the note, the status line counts its characters"
