@@ -7071,17 +7071,6 @@ def _watch(
         ready.set()
 
 
-CONSOLE_PROCESSES = 8  # of a console of our own: Python, what starts it, and the one for controls
-
-
-def is_own_console(api: Win32) -> bool:
-    """Tells whether nothing but Python is in it, so that it closes with the program."""
-    ids = (DWORD * CONSOLE_PROCESSES)()
-    count = api.GetConsoleProcessList(ids, CONSOLE_PROCESSES)
-    programs = [process_owner(api, process)[0].lower() for process in ids[:count]]
-    return count > 0 and all(program.startswith("py") for program in programs)
-
-
 @contextmanager
 def close_button(api: Win32, stop: Stop) -> Iterator[None]:
     # Closing the console stops the run, and Windows waits for all that it writes at its end.
@@ -18211,9 +18200,19 @@ def typed_into(stream: IO[str]) -> tuple[deque[str], threading.Thread]:
     return lines, reader
 
 
+CONSOLE_PROCESSES = 8  # of a console of our own: Python, what starts it, and the one for controls
+
+
 def hold_console() -> None:
     """Waits until somebody has read a console that closes with the program."""
-    if sys.platform == "win32" and _person_is_there() and is_own_console(load_win32()):
+    if sys.platform != "win32" or not _person_is_there():
+        return
+    api = load_win32()
+    ids = (DWORD * CONSOLE_PROCESSES)()
+    count = api.GetConsoleProcessList(ids, CONSOLE_PROCESSES)
+    programs = [process_owner(api, process)[0].lower() for process in ids[:count]]
+    # Where anything but Python is in it, it stays.
+    if programs and all(program.startswith("py") for program in programs):
         say("Press Enter to close this window.")
         typed, reader = typed_into(sys.stdin)
         typed.clear()
