@@ -283,6 +283,21 @@ class TwoAgents(EngineCase):
             asked = next(user_text(r) for r in trial.requests if role_of(r) == "executor")
             self.assertIn(f"INSTRUCTIONS:\n{words} {told}".rstrip() + "\n\n", asked)
 
+    def test_a_goal_is_neither_done_nor_blocked_before_anything_was_done(self) -> None:
+        def reports(status: str) -> Json:
+            given = {"goal_identifier": "1", "completion_status": status}
+            return call("report_goal_status", **given)
+
+        for status in ("BLOCKED", "DONE"):
+            trial = self.playing(reports(status), max_steps=3)
+            trial.run()
+            self.assertEqual(trial.server.roles, ["planner"] + ["executor"] * 3)
+            self.assertIn("not accepted, since nothing was done yet", user_text(trial.requests[2]))
+            acts = iter([call("press_keyboard_key", key="tab")])
+            trial = self.playing(lambda _, s=status, a=acts: next(a, reports(s)), max_steps=3)
+            trial.run()
+            self.assertEqual(trial.server.roles[:4], ["planner", "executor", "executor", "planner"])
+
     def test_in_a_next_task_the_executor_is_told_of_turns_that_it_has(self) -> None:
         trial = self.playing(self.clicks(), max_steps=3)
         trial.state.first = trial.state.turn = 60
@@ -326,15 +341,6 @@ class TwoAgents(EngineCase):
         plain = trial.desktop.foreground
         trial.engine.actuator.ask = asked
         self.assertEqual(trial.run().kind, "max_steps")
-
-    def test_of_a_long_report_what_was_seen_and_done_is_told_on(self) -> None:
-        for profile, names in (
-            ("planner", ["CURRENT_GOAL", "LAST_ACTION_RESULT", "SCREEN_SHOWS"]),
-            ("commander", ["OBJ", "OBS", "ACT"]),
-        ):
-            said = " ".join(f"{name}: {'so ' * 300}" for name in names)
-            told = agent.told_report(said, agent.PROFILES[profile].report, 300)
-            self.assertEqual([name for name in names if f"{name}: so" in told], names[1:])
 
 
 class Room(EngineCase):

@@ -425,7 +425,7 @@ class Warnings(EngineCase):
 
             def complete(body: bytes, chars: int = token_chars, plain: Any = plain) -> agent.Reply:
                 pictured = b"image_url" in body
-                counted = 1700 if pictured else len(body) // chars
+                counted = 1500 if pictured else len(body) // chars
                 return replace(plain(body), usage=agent.Usage(counted))
 
             trial.server.complete = complete

@@ -89,19 +89,80 @@ class Corrections(EngineCase):
         self.assertEqual(len(trial.inputs), 2)
 
 
-class Reports(EngineCase):
-    def test_of_a_long_report_each_field_that_tells_most_keeps_its_place(self) -> None:
-        worked = ", ".join(f"step {number} worked" for number in range(40))
-        words = f"LAST_ACTION_RESULT: {worked}\nCURRENT_GOAL: x\nSCREEN_SHOWS: the end"
-        said = {**call("scroll_screen_down"), "content": words}
+class Words(EngineCase):
+    """What each role is told, and not twice."""
+
+    base = FEWER_REQUESTS
+
+    def asked(self, *acts: Request, profile: str = "planner", **settings: Any) -> list[Request]:
+        """The executor's requests of a run with these replies."""
+        replies = iter(acts)
+        plan = {"instructions": "Go on.", "operator_instructions": "Go on."}
         trial = self.trial(
-            lambda r: PLAN if role_of(r) == "planner" else said, max_steps=4, review_interval=1
+            lambda r: (
+                call(r["tools"][0]["function"]["name"], **plan)
+                if role_of(r) == "planner"
+                else next(replies, text(""))
+            ),
+            profile,
+            **{"max_steps": len(acts), **settings},
         )
+        trial.profile = agent.chosen_profile(profile, trial.config)
         trial.run()
-        *_, asked = (user_text(r) for r in trial.requests if role_of(r) == "planner")
-        self.assertRegex(
-            asked, r"LAST_REPORT .*LAST_ACTION_RESULT: .{100,}\.\.\. SCREEN_SHOWS: the end\n"
-        )
+        self.made = trial
+        return [r for r in trial.requests if role_of(r) == "executor"]
+
+    def test_no_line_of_a_prompt_looks_like_an_answer_but_as_described(self) -> None:
+        for profile, label in (("planner", "NEXT_STEP: "), ("commander", "ACT: ")):
+            known = agent.PROFILES[profile]
+            for role in known.roles.values():
+                self.assertNotRegex(known.system(role), r"(?m)^[A-Z_]{3,}: ")
+            described = agent.as_described(known)
+            self.assertIn(f"\n{label}", described.system(described.roles["executor"]))
+
+    def test_why_an_act_was_done_stands_in_the_next_request_once(self) -> None:
+        why = "The list is longer than the window."
+        *_, last = self.asked(call("scroll_screen_down", reasoning=why), call("wait"))
+        self.assertEqual(user_text(last).count(why), 1)
+
+    def test_who_gets_no_pictures_is_told_of_none_and_offered_no_closer_look(self) -> None:
+        for profile in ("planner", "commander", "native"):
+            asked, *_ = self.asked(text(""), profile=profile, controls="only")
+            system = asked["messages"][0]["content"]
+            self.assertIn("list of controls", system)
+            names = [tool["function"]["name"] for tool in asked["tools"]]
+            for words in ("screenshot", "zoom"):
+                self.assertNotIn(words, system)
+            self.assertNotIn("zoom", names)
+
+    def test_with_nothing_but_the_desktop_in_front_it_is_told_what_starts_a_program(self) -> None:
+        plain = agent.Window(1, "", "explorer.exe")
+        for window, told in (
+            (plain, True),
+            (None, True),
+            (agent.Window(1, "Program Manager", "explorer.exe", class_name="Progman"), True),
+            (
+                agent.Window(
+                    1,
+                    "in",
+                    "explorer.exe",
+                    agent.Rect(0, 0, 4000, 4000),
+                    class_name="CabinetWClass",
+                ),
+                False,
+            ),
+        ):
+            with mock.patch.object(self.desktop_type, "foreground", lambda _, w=window: w):
+                typed = call("type_text_input", text="hello")
+                asked, *_ = self.asked(typed, reply_corrections=0)
+            starts = "only the desktop: no program is open. open_app starts one\n"
+            self.assertEqual(starts in user_text(asked), told)
+            self.assertEqual([deed for deed in self.made.inputs if deed[0] == "text"] == [], told)
+            self.assertEqual("no program is open to take it" in str(self.made.records()), told)
+
+    def test_a_reply_has_as_many_tokens_as_a_call_needs(self) -> None:
+        self.asked(call("wait"))
+        self.assertEqual({r["max_tokens"] for r in self.made.requests}, {800})
 
 
 class CallsInTheText(EngineCase):

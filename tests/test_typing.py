@@ -216,6 +216,36 @@ class TypingCase(EngineCase):
         return [entry for entry in self.desktop.log if entry.startswith("enter")]
 
 
+class Again(TypingCase):
+    def again(self, text: str, **arguments: Any) -> list[str]:
+        """What became of the same text, typed twice more."""
+        return [
+            self.made.perform(act("type_text", text=text, **arguments), self.made.look(n), n).became
+            for n in (2, 3)
+        ]
+
+    def test_a_text_that_is_all_its_field_holds_is_typed_again_only_if_that_is_insisted_on(
+        self,
+    ) -> None:
+        self.type(Field("Text", NAME), text="hello")
+        self.assertEqual(self.again("hello"), ["refused", "done"])
+        self.assertEqual(self.values and self.desktop.fields[0].value, "hellohello")
+        self.type(Field("Text", NAME, "well, "), text="hello")
+        self.assertEqual(self.again("hello"), ["done", "done"])
+        self.type(Field("Text", NAME), text="hello")
+        self.assertEqual(self.again("hello", clear=True), ["done", "done"])
+        self.type(Field("Text", NAME), text="hello")
+        self.assertEqual(self.again("there"), ["done", "done"])
+
+    def test_on_the_desktop_only_a_name_that_is_being_changed_is_typed(self) -> None:
+        shell = replace(PLAIN, title="Program Manager", class_name="Progman")
+        self.assertEqual(self.type(Field("in", NAME), window=shell, text="out").refused, "")
+        for fields in ([Field("Desktop", NAME, role="list")], []):
+            deed = self.type(*fields, window=shell, text="out")
+            self.assertEqual((deed.refused, self.desktop.log), ("no_field", []))
+            self.assertIn("no program is open to take it", deed.result)
+
+
 class WhereItGoes(TypingCase):
     def test_no_text_is_typed_after_a_click_that_hit_no_field_and_who_has_the_keyboard_is_told(
         self,
