@@ -3777,56 +3777,52 @@ class ControlsWorker:
 
 
 # The keys of VK_MAP, and what people, pyautogui and X11 call them besides.
-KEY_SPELLINGS = """
-shift shiftleft shiftl
-rshift shiftright shiftr
-ctrl control ctl strg ctrlleft controll
-lctrl lcontrol
-rctrl rcontrol ctrlright controlr
-alt option altleft altl
-ralt altgr altright altr
-win windows super meta cmd command lwin winleft superl
-rwin winright superr
-escape esc
-enter return ret newline kpenter
-space spacebar
-backspace bksp back
-delete del
-insert ins
-pageup pgup prior
-pagedown pgdn pgdown next
-left arrowleft leftarrow
-right arrowright rightarrow
-up arrowup uparrow
-down arrowdown downarrow
-capslock caps
-pause break
-menu contextmenu
-printscreen prtsc prtscn printscrn snapshot
-mediaplay playpause
-volumemute mute
-numadd plus + add
-numsubtract subtract
-nummultiply multiply
-numdivide divide
-numdecimal decimal
-- minus
-= equals equal
-, comma
-. period dot
-/ slash
-\\ backslash
-' quote apostrophe
-; semicolon
-` backquote grave
-[ bracketleft
-] bracketright
-"""
-KEY_ALIASES = {
-    alias: key
-    for key, *aliases in map(str.split, KEY_SPELLINGS.strip().splitlines())
-    for alias in aliases
+KEY_SPELLINGS = {
+    "shift": "shiftleft shiftl",
+    "rshift": "shiftright shiftr",
+    "ctrl": "control ctl strg ctrlleft controll",
+    "lctrl": "lcontrol",
+    "rctrl": "rcontrol ctrlright controlr",
+    "alt": "option altleft altl",
+    "ralt": "altgr altright altr",
+    "win": "windows super meta cmd command lwin winleft superl",
+    "rwin": "winright superr",
+    "escape": "esc",
+    "enter": "return ret newline kpenter",
+    "space": "spacebar",
+    "backspace": "bksp back",
+    "delete": "del",
+    "insert": "ins",
+    "pageup": "pgup prior",
+    "pagedown": "pgdn pgdown next",
+    "left": "arrowleft leftarrow",
+    "right": "arrowright rightarrow",
+    "up": "arrowup uparrow",
+    "down": "arrowdown downarrow",
+    "capslock": "caps",
+    "pause": "break",
+    "menu": "contextmenu",
+    "printscreen": "prtsc prtscn printscrn snapshot",
+    "mediaplay": "playpause",
+    "volumemute": "mute",
+    "numadd": "plus + add",
+    "numsubtract": "subtract",
+    "nummultiply": "multiply",
+    "numdivide": "divide",
+    "numdecimal": "decimal",
+    "-": "minus",
+    "=": "equals equal",
+    ",": "comma",
+    ".": "period dot",
+    "/": "slash",
+    "\\": "backslash",
+    "'": "quote apostrophe",
+    ";": "semicolon",
+    "`": "backquote grave",
+    "[": "bracketleft",
+    "]": "bracketright",
 }
+KEY_ALIASES = {alias: key for key, aliases in KEY_SPELLINGS.items() for alias in aliases.split()}
 MODIFIERS = frozenset("shift ctrl alt win lshift rshift lctrl rctrl lalt ralt rwin".split())
 
 
