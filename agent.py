@@ -10711,17 +10711,14 @@ class Session(Asker):
             question = f"SINCE_THIS_PICTURE:{new_lines}\n\n{question}"
         return Message("user", question, image, before=self._context)
 
-    def ask_until_read(self, asking: Asking, read: Callable[[Reply, bool], Taken]) -> Taken:
-        """Gives what `read` takes from a reply; raises the ToolError by which it takes nothing.
-
-        `read` hears whether the model would be told what was wrong, and asked once more.
-        """
+    def ask_until_read(self, asking: Asking, read: Callable[[Reply], Taken]) -> Taken:
+        """Gives what `read` takes from a reply; raises the ToolError by which it takes nothing."""
         left = asking.corrections
         told = NO_USABLE_CALL
         while True:
             try:
                 reply = self.ask(asking)
-                return read(reply, left > 0)
+                return read(reply)
             except Unanswered as error:
                 error.told = told
                 raise
@@ -12395,7 +12392,7 @@ def place_in(run: Run, closer: Look, name: str) -> Coordinate | None:
     if grammar:
         question = grammar.first_text(question, [])
 
-    def read(reply: Reply, is_corrected: bool) -> Act:
+    def read(reply: Reply) -> Act:
         if grammar:
             act, _ = read_any(reply, (closer.frame.width, closer.frame.height), grammar.name)
             return act
@@ -13067,11 +13064,8 @@ class Loop:
         """Gives messages and tools; None to ask nothing."""
         raise NotImplementedError
 
-    def read(self, look: Look, reply: Reply, is_corrected: bool) -> Act:
-        """Gives the act that a reply asks for; raises ToolError for none.
-
-        `is_corrected` says whether the model would be told that, and asked once more.
-        """
+    def read(self, look: Look, reply: Reply) -> Act:
+        """Gives the act that a reply to a look asks for; raises ToolError for none."""
         raise NotImplementedError
 
     def acts(self, look: Look) -> Iterable[tuple[Act, Look]]:
@@ -13749,16 +13743,24 @@ class TwoAgents(Loop):
         self.has_planner = "planner" in run.profile.roles
         if self.has_planner and not progress.turn:
             run.eyes.look()  # what the screen was before, for people: no act relies on it
+        self.role = run.executor  # that has the turn
         if not self.has_planner:  # older journals say PLANNING of one alone, too
             progress.mode = "EXECUTION"
         elif progress.needs_review or not progress.execution_instructions:
             progress.mode = "PLANNING"
 
+    @property
+    def plans(self) -> bool:
+        """Tells whether the planner has the turn."""
+        return self.run.progress.mode == "PLANNING"
+
     def look(self) -> Look:
         run = self.run
         progress = run.progress
         self.requests = run.session.requests
+        self.role = run.executor
         if progress.mode == "PLANNING":
+            self.role = run.profile.roles["planner"]
             return NO_LOOK
         progress.planner_streak = 0
         progress.since_review += 1
@@ -13778,13 +13780,11 @@ class TwoAgents(Loop):
 
     def request(self, look: Look) -> Asking | None:
         run = self.run
-        role = run.executor
         corrections = run.config.reply_corrections
-        if run.progress.mode == "PLANNING":
-            role = run.profile.roles["planner"]
+        if self.plans:
             left = max(1, PLANNER_IN_A_ROW - run.progress.planner_streak)
             corrections = min(corrections, left - 1)
-        return asked_of(run, role, self.context(), self.question(look), look, corrections)
+        return asked_of(run, self.role, self.context(), self.question(look), look, corrections)
 
     def context(self) -> str:
         """Tells the task, the plan and what was done."""
@@ -13806,21 +13806,17 @@ class TwoAgents(Loop):
 
     def question(self, look: Look) -> str:
         """Asks the role whose turn it is."""
-        if self.run.progress.mode == "PLANNING":
+        if self.plans:
             return planner_question(self.run)
         return executor_question(self.run, look)
 
-    def read(self, look: Look, reply: Reply, is_corrected: bool) -> Act:
-        run = self.run
-        role = (
-            run.profile.roles["planner"] if self.run.progress.mode == "PLANNING" else run.executor
-        )
+    def read(self, look: Look, reply: Reply) -> Act:
         self.said = without_calls(cut_repetition(strip_think(reply.text)))
-        act = read_call(reply, run.profile.words(role))
+        act = read_call(reply, self.run.profile.words(self.role))
         return replace(act, said=self.said)
 
     def heard(self, deed: Deed, look: Look) -> Deed:
-        if self.run.progress.mode == "PLANNING":
+        if self.plans:
             self.run.progress.no_plan = ""
             self.end_planning(deed.result, deed.act)
         return deed
@@ -13837,7 +13833,7 @@ class TwoAgents(Loop):
         active = len(progress.memory.active_history)
         if active > 1 and run.session.full:
             archive_by_itself(run, active // 2)
-        if self.run.progress.mode == "EXECUTION":
+        if not self.plans:
             note_action(run, ActionRecord("no_call", "", why, look.screenshot, said))
             return False
         progress.no_plan = why
@@ -13867,7 +13863,7 @@ class TwoAgents(Loop):
         run.logger.tell(
             PlanRecord(done, progress.plan, progress.execution_instructions, progress.done_when)
         )
-        tell_turn(run, run.profile.roles["planner"].name, done, "")
+        tell_turn(run, self.role.name, done, "")
 
     def close(self, helped: bool | None, end: Outcome | None) -> None:
         run = self.run
@@ -13981,7 +13977,7 @@ class Native(TwoAgents):
         self.shown: deque[NativeTurn] = deque(maxlen=most - 1)
 
     def request(self, look: Look) -> Asking | None:
-        if self.run.progress.mode == "PLANNING":
+        if self.plans:
             return super().request(look)
         run = self.run
         earlier = len(run.progress.memory.active_history) + len(self.shown)
@@ -14026,9 +14022,9 @@ class Native(TwoAgents):
         words = f"{words}\n\n{notes}".strip()
         return messages + shown_to(grammar, words, look.base64)
 
-    def read(self, look: Look, reply: Reply, is_corrected: bool) -> Act:
-        if self.run.progress.mode == "PLANNING":
-            return super().read(look, reply, is_corrected)
+    def read(self, look: Look, reply: Reply) -> Act:
+        if self.plans:
+            return super().read(look, reply)
         session = self.run.session
         act, is_its_form = read_any(reply, self.picture, self.grammar.name)
         if not is_its_form:
@@ -14042,7 +14038,7 @@ class Native(TwoAgents):
         return act
 
     def lost(self, error: ToolError, look: Look) -> bool | None:
-        if self.run.progress.mode == "PLANNING":
+        if self.plans:
             return super().lost(error, look)
         self.run.session.note_lost(error)
         if self.run.session.full:
@@ -14159,7 +14155,7 @@ class Chat(Loop):
         asking = self.run.session.asking(self.run.executor, messages)
         return asking._replace(shrinks=len(self.steps) > 1)
 
-    def read(self, look: Look, reply: Reply, is_corrected: bool) -> Act:
+    def read(self, look: Look, reply: Reply) -> Act:
         run = self.run
         profile = run.profile
         touched = run.progress.touched
@@ -14373,6 +14369,7 @@ class Story(Loop):
         self.asked: list[JsonDict] = []
         self.boxes: list[dict[str, int]] = []
         self.wrong = False  # whether its last text is known not to have arrived
+        self.silent = 0  # replies in a row that are no story
         if not run.progress.turn:  # its first reply is configured, handed in or none
             self.said = run.config.boot_vlm_output
             inbox = run.session.inbox
@@ -14485,6 +14482,7 @@ class Story(Loop):
         if progress.stalled >= run.config.stall_after(1):
             self.notes.append(STALLED.format(progress.stalled, "turns"))
         self.said = run.session.inbox.take_injected()
+        self.silent = 0
         notes = " ".join(self.notes)
         self.notes = []
         if end or self.said:
@@ -14526,13 +14524,15 @@ class Story(Loop):
         asking = run.session.asking(run.executor, messages)
         return asking._replace(corrections=corrections, advice=lambda _: advice)
 
-    def read_reply(self, reply: Reply, is_corrected: bool) -> str | Act:
+    def read_reply(self, reply: Reply) -> str | Act:
         """Gives a story as it was told, or an answer; raises ToolError for neither."""
         said = strip_think(reply.text).strip()
         if story_in(said):
             return said
-        if is_answer(said, insists=not is_corrected):
+        insists = self.silent >= self.run.config.reply_corrections
+        if is_answer(said, insists):
             return final_answer(cut_repetition(said))
+        self.silent += 1
         raise ToolError("The reply is no story.", "no_call")
 
     def marked_picture(self) -> bytes:
@@ -16624,7 +16624,7 @@ class DescribedStory(Story):
         asking = run.session.asking(run.executor, [Message("user", "", image, seen)])
         return asking._replace(system=f"{asking.system}\n{self.task_text()}")
 
-    def read_reply(self, reply: Reply, is_corrected: bool) -> str | Act:
+    def read_reply(self, reply: Reply) -> str | Act:
         return reply.text
 
 
