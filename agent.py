@@ -19,10 +19,10 @@ The file is divided into rooms, each under its banner. A room uses only itself a
 
     Values, Config, Seams, Desktop, Acts, Records, Pictures, Win32 table, Sources, Shell, Windows
     desktop, Controls, Keys, Tools, Facts, Labels, Risks, Questions, Names, Bounds, Hands, Actuator,
-    Watcher, Person's input, Server answers, Model, Replies, Grammars, Grammar texts, Texts,
-    Profiles, Journal, Exchange, Calibration, Eyes, Control check, Typing, Way, Turn engine, Proof,
-    Turns, Repeat, Two-agent loop, Chat loop, Story loop, Page, Report, Panel, As described, Check,
-    Demo desktop, Demo model, MCP, Terminal, Recording, Showing, Options, Look back, Command line.
+    Watcher, Person's input, Server answers, Model, Replies, Grammars, Grammar texts, Profiles,
+    Journal, Exchange, Calibration, Eyes, Control check, Typing, Way, Turn engine, Proof, Turns,
+    Repeat, Two-agent loop, Chat loop, Story loop, Page, Report, Panel, As described, Check, Demo
+    desktop, Demo model, MCP, Terminal, Recording, Showing, Options, Look back, Command line.
 """
 
 from __future__ import annotations
@@ -9321,7 +9321,7 @@ def read_any(reply: Reply, picture: tuple[int, int], asked_in: str) -> tuple[Act
 
 
 ####################################################################################################
-# Texts - what each role is told, all the time and beside that in turns, conversations and stories
+# Profiles - the systems as data, and what each of their roles is told
 ####################################################################################################
 
 # Constant for a whole run, for the server's prefix cache; {names} are the vocabulary's tools.
@@ -9421,16 +9421,9 @@ screenshot or a file can prove, with the task's exact names and texts:
 1. ..."""
 
 NO_USABLE_CALL = "No usable tool call in the reply."
-NO_STORY = """Nothing was done: that was no JSON object. Answer with one of the form of your \
-last one, for what the screenshot shows now; {{"name": "{done}"}} alone if the whole task is done.
-Your last one: {last}"""
-EMPTY_STORY = {"observation": "I look.", "bboxes": [], "actions": []}
-SAY_DONE = "If the whole task is done, reply DONE and the proof."
-LEFT_OUT = "(left out)"  # stands for an old thought
 DRY_RUN = """DRY RUN: actions are checked but not carried out, so the screen stays as it is. Go on \
 as if each had worked."""
 RECOVERED = "The program pressed Escape and opened the Start menu; look again."
-LISTED = "CONTROLS (name · role · x,y):\n{}"
 FIRST_QUESTION = """Analyse the task, make a plan, name what proves the task done, and give the \
 first instruction."""
 
@@ -9447,7 +9440,6 @@ PLANNER_REPORT = ReportForm(
 )
 COMMANDER_REPORT = ReportForm(orders="CURRENT_BRIEF", success="DOD", step="ACT", plan_chars=500)
 OLDER_REPORT_CHARS = 140
-EVIDENCE_CHARS = 400
 # Small models write the names bold, and all on one line.
 _REPORT_FIELD = re.compile(
     r"\b(LAST_ACTION_RESULT|CURRENT_GOAL|SUCCESS_CRITERIA|SCREEN_SHOWS|NEXT_STEP|OBJ|DOD|OBS|ACT)"
@@ -9464,74 +9456,13 @@ def report_fields(said: str) -> dict[str, str]:
     return found
 
 
-# -- forms: a part is told if all that it names says something; what is named with !s may be empty.
-
-
 def fill_form(form: str, between: str = "\n", **told: object) -> str:
-    """Fills a form; a part is left out where one of its names has nothing to tell."""
+    """Fills a form; a part is left out where a name has nothing to tell, unless it has !s."""
     parts = []
     for part in form.split(between):
         if all(told[name] for name in re.findall(r"{(\w+)}", part)):
             parts.append(part)
     return between.join(parts).format(**told)
-
-
-ACTION_FORM = """\
-  Turn_{turn!s}: {tool!s}{args!s} -> {effect!s}
-    Evidence: {evidence}
-    Response: {said}"""
-ARCHIVE_FORM = """\
-  Archive_{number!s}: {summary!s}
-    Patterns: {patterns}"""
-# Between two archives the memory only grows at its end, and from one plan to the next this does.
-CONTEXT_FORM = """\
-TASK: {task}
-
-{dry_run}
-
-DONE_WHEN:
-{done_when}
-
-CURRENT_PLAN:
-{plan}
-
-{orders}:
-{instructions}
-
-{memory}"""
-PLANNER_FORM = """\
-Nothing has made progress for {stalled} turns; give another way.
-{question}"""
-# All that is another one every turn.
-EXECUTOR_FORM = """\
-WINDOW: {window}
-{closer}
-{listed}
-BEHIND IT: {behind}
-LAST_ACTION: {done}
-CHANGED: region {region} on the grid
-NOTE: the last {stalled} turns made no progress; do something different.
-CURRENT_TURN: {turn!s} of {most!s}
-Check the last action, then call one tool."""
-CLOSER_PICTURE = """CLOSER LOOK: the picture shows a quarter of the screen in full detail; \
-positions are on its own grid. After one action it shows all again."""
-CLOSER_QUESTION = """CLOSER LOOK: the picture shows a quarter of the screen in full detail; \
-positions are on its own grid. Click this in it, if it is there: {}"""
-NOT_CONFIRMED = """At {} is {}; a closer look did not find {} there. Nothing was done. Look \
-for it again; if it is there after all, say the same again."""
-CHAT_FORM = """\
-TASK: {task}
-
-{dry_run}
-
-EARLIER STEPS: {done}"""
-STORY_FORM = """\
-TASK: {task}
-At most {acts!s} actions and {boxes!s} bboxes a turn.
-{dry_run}"""
-
-
-ONLY_DESKTOP = "none, only the desktop: no program is open. open_app starts one"
 
 
 def title_text(window: Window | None) -> str:
@@ -9560,11 +9491,6 @@ STALLED = "The last {} {} made no progress; do something different."
 NATIVE_PROMPT = """You carry out the user's task on a Windows desktop. Each turn you see the task, \
 what was done and one screenshot. {grid} Check what the last action did, then call exactly one \
 tool. When the whole task is done, call {report_complete} with the visible proof."""
-
-
-####################################################################################################
-# Profiles - the five systems as data
-####################################################################################################
 
 
 # The settings that change a role's sampling, by what a request calls it.
@@ -12149,6 +12075,11 @@ def can_be_joined(way: Way) -> bool:
 # Turn engine - look, ask, perform, settle, record - once
 ####################################################################################################
 
+CLOSER_QUESTION = """CLOSER LOOK: the picture shows a quarter of the screen in full detail; \
+positions are on its own grid. Click this in it, if it is there: {}"""
+NOT_CONFIRMED = """At {} is {}; a closer look did not find {} there. Nothing was done. Look \
+for it again; if it is there after all, say the same again."""
+
 # How large and old a file is, or why nobody knows, and what it holds, if that can be read.
 FileFact = tuple[str, bytes | None]
 
@@ -13633,6 +13564,48 @@ class Repeat(Loop):
 # Two-agent loop - a planner that does not see the screen, an executor that does, or one alone
 ####################################################################################################
 
+LISTED = "CONTROLS (name · role · x,y):\n{}"
+EVIDENCE_CHARS = 400
+ACTION_FORM = """\
+  Turn_{turn!s}: {tool!s}{args!s} -> {effect!s}
+    Evidence: {evidence}
+    Response: {said}"""
+ARCHIVE_FORM = """\
+  Archive_{number!s}: {summary!s}
+    Patterns: {patterns}"""
+# Between two archives the memory only grows at its end, and from one plan to the next this does.
+CONTEXT_FORM = """\
+TASK: {task}
+
+{dry_run}
+
+DONE_WHEN:
+{done_when}
+
+CURRENT_PLAN:
+{plan}
+
+{orders}:
+{instructions}
+
+{memory}"""
+PLANNER_FORM = """\
+Nothing has made progress for {stalled} turns; give another way.
+{question}"""
+# All that is another one every turn.
+EXECUTOR_FORM = """\
+WINDOW: {window}
+{closer}
+{listed}
+BEHIND IT: {behind}
+LAST_ACTION: {done}
+CHANGED: region {region} on the grid
+NOTE: the last {stalled} turns made no progress; do something different.
+CURRENT_TURN: {turn!s} of {most!s}
+Check the last action, then call one tool."""
+CLOSER_PICTURE = """CLOSER LOOK: the picture shows a quarter of the screen in full detail; \
+positions are on its own grid. After one action it shows all again."""
+ONLY_DESKTOP = "none, only the desktop: no program is open. open_app starts one"
 
 PLANNER_IN_A_ROW = 2  # requests to it: one to archive, one to plan; then the executor has its turn
 
@@ -14058,6 +14031,15 @@ class Native(TwoAgents):
 # Chat loop - one conversation, one call a step, screenshots on demand
 ####################################################################################################
 
+SAY_DONE = "If the whole task is done, reply DONE and the proof."
+LEFT_OUT = "(left out)"  # stands for an old thought
+CHAT_FORM = """\
+TASK: {task}
+
+{dry_run}
+
+EARLIER STEPS: {done}"""
+
 # As `002_...` describes them, for kinds that are told apart more finely here.
 ERROR_TYPES = {
     "cut": "invalid_json",
@@ -14331,6 +14313,15 @@ class Chat(Loop):
 ####################################################################################################
 # Story loop - the model's own story and its marks are its memory; and the end of each run
 ####################################################################################################
+
+NO_STORY = """Nothing was done: that was no JSON object. Answer with one of the form of your \
+last one, for what the screenshot shows now; {{"name": "{done}"}} alone if the whole task is done.
+Your last one: {last}"""
+EMPTY_STORY = {"observation": "I look.", "bboxes": [], "actions": []}
+STORY_FORM = """\
+TASK: {task}
+At most {acts!s} actions and {boxes!s} bboxes a turn.
+{dry_run}"""
 
 # Of a turn; what follows is left out.
 ACTIONS_MOST = 5
