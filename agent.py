@@ -118,7 +118,7 @@ __version__ = "0.2.0"
 
 
 class AgentError(Exception):
-    """One sentence for a person: what is wrong, where, and what to do."""
+    """Tells a person in one sentence what is wrong, where, and what to do."""
 
     exit_code = 1
     kind = ""  # of what is told apart further, a word for programs
@@ -133,7 +133,7 @@ class ConfigError(AgentError):
 
 
 class Win32Error(AgentError):
-    """A Windows call failed, with this GetLastError, or the desktop is not usable."""
+    """Says that a Windows call failed, with its GetLastError, or the desktop cannot be used."""
 
     exit_code = 3
 
@@ -143,21 +143,21 @@ class Win32Error(AgentError):
 
 
 class ModelError(AgentError):
-    """The model server gave no usable answer; `kind` is a row of FAULTS."""
+    """Says that the model server gave no usable answer; `kind` is a row of FAULTS."""
 
     exit_code = 3
     kind = "server"
 
 
 class ToolError(AgentError):
-    """A call that is not performed: the text is for the model, `kind` the tool message's error."""
+    """Refuses a call: the text is for the model, `kind` is the tool message's error."""
 
     kind = "invalid_args"
     advice = ""  # that is told in the place of the text and what its kind advises
 
 
 class ReplyError(ToolError):
-    """No call can be read with certainty; the text tells the model why, and what is valid."""
+    """Refuses a reply of which no call is certain; the text tells why, and what is valid."""
 
 
 class Stopped(AgentError):
@@ -176,7 +176,7 @@ GRID = 1000
 
 @dataclass(frozen=True)
 class Coordinate:
-    """A place on the model's grid; ToolError for one beyond it, which is never moved to an edge."""
+    """Is a place on the model's grid; ToolError for one beyond it, which no edge replaces."""
 
     x: int
     y: int
@@ -192,7 +192,7 @@ class Coordinate:
 
 
 class Point(NamedTuple):
-    """A pixel of the virtual screen; beside the primary monitor it may be negative."""
+    """Is a pixel of the virtual screen; beside the primary monitor it may be negative."""
 
     x: int
     y: int
@@ -213,12 +213,12 @@ class Rect(NamedTuple):
 
     @property
     def right(self) -> int:
-        """The first column outside."""
+        """Returns the first column outside."""
         return self.left + self.width
 
     @property
     def bottom(self) -> int:
-        """The first row outside."""
+        """Returns the first row outside."""
         return self.top + self.height
 
     @classmethod
@@ -241,7 +241,7 @@ class Rect(NamedTuple):
         return self._edges(other, min, max)
 
     def intersection(self, other: Rect) -> Rect:
-        """The common part, of no width or height where there is none."""
+        """Returns the common part, of no width or height where there is none."""
         return self._edges(other, max, min)
 
     def _edges(
@@ -262,7 +262,7 @@ def _grid_to_pixel(place: int, first: int, size: int) -> int:
 
 
 def to_point(place: Coordinate, area: Rect) -> Point:
-    """The nearest pixel of `area`; 0 is the first one and 1000 the last, so that edges count."""
+    """Returns the nearest pixel of `area`; 0 is the first one and 1000 the last, so edges count."""
     return Point(
         _grid_to_pixel(place.x, area.left, area.width),
         _grid_to_pixel(place.y, area.top, area.height),
@@ -335,7 +335,7 @@ class Window:
 
 @dataclass(frozen=True)
 class Frame:
-    """One look at the working area."""
+    """Is one look at the working area."""
 
     number: int
     width: int
@@ -700,7 +700,7 @@ STOP_SLICE_S = 0.02  # nothing wakes a thread that sleeps, so it does so in slic
 
 
 class Stop:
-    """The one flag that ends a run."""
+    """Ends a run, as its one flag."""
 
     # It is set from a signal handler or any thread, and looked at between single events of input: a
     # plain value, since the thread that a signal handler interrupts may hold a lock.
@@ -712,7 +712,7 @@ class Stop:
         self.cancelled = ""  # why what a client asked for ends, and no more than that
 
     def set(self, reason: str) -> None:
-        """Only the first reason is kept."""
+        """Ends the run for this reason; only the first one is kept."""
         self.reason = self.reason or reason
 
     def check(self) -> None:
@@ -729,7 +729,7 @@ _BETWEEN = r"(?:\\u00\w\w|\\x\w\w|%\w\w|&\w{1,8};|[\W_])"  # the letters of a se
 
 
 def _spellings(char: str) -> str:
-    """A pattern of a letter as it is and as JSON, error messages, addresses and forms write it."""
+    """Returns a pattern of a letter, as it is and as JSON, addresses and forms write it."""
     cases = [char, char.lower(), char.upper()]
     forms = [unicodedata.normalize("NFKC", char)]
     if "!" <= char <= "~":
@@ -753,13 +753,13 @@ def _spellings(char: str) -> str:
 
 
 def squeezed(text: str) -> str:
-    """Its letters and digits alone, whatever their case."""
+    """Returns the letters and digits of a text alone, whatever their case."""
     letters = filter(str.isalnum, text)
     return "".join(letters).casefold()
 
 
 def _spelled(value: str) -> str:
-    """A pattern of all spellings of a secret, without a group of its own."""
+    """Returns a pattern of all spellings of a secret, without a group of its own."""
     if len(squeezed(value)) < SECRET_CHARS_SAFE:
         exactly = "".join(map(_spellings, value))
         if len(value) >= SECRET_CHARS_SAFE:
@@ -802,11 +802,11 @@ class Secrets:
         self._finder = re.compile(either)
 
     def fill(self, text: str) -> str:
-        """The text with values for names; only the actuator may have that."""
+        """Returns the text with values for names; only the actuator may have that."""
         return _SECRET_NAME.sub(lambda name: self.values.get(name[1], name[0]), text)
 
     def unknown(self, text: str) -> list[str]:
-        """The names in a text that have no value; braces around other things are text."""
+        """Returns the names in a text that have no value; braces around other things are text."""
         return [name for name in _SECRET_NAME.findall(text) if name not in self.values]
 
     def hide(self, value: Any) -> Any:
@@ -833,7 +833,7 @@ class Secrets:
 
 
 class Clock(Protocol):
-    """A seam, so that tests run in virtual time."""
+    """Tells the time and lets it pass: a seam, so that tests run in virtual time."""
 
     def now(self) -> float:
         """Seconds that only go forward, from an arbitrary zero."""
@@ -901,7 +901,7 @@ def server_words(text: str) -> str:
 
 
 def message_text(content: object) -> str:
-    """A message's content, which may also come as a list of parts."""
+    """Returns a message's content, which may also come as a list of parts."""
     texts = []
     for part in content if isinstance(content, list) else [content]:
         if isinstance(part, dict) and part.get("type") in (None, "text"):
@@ -916,7 +916,7 @@ CUT = "..."  # stands where `cut` left something out
 
 
 def cut(text: str, most: int) -> str:
-    """One line of at most `most` characters, an ellipsis where something is missing."""
+    """Returns one line of at most `most` characters, an ellipsis where something is missing."""
     line = " ".join(text.split())
     if len(line) <= most:
         return line
@@ -925,14 +925,14 @@ def cut(text: str, most: int) -> str:
 
 
 def plain_line(text: str, most: int) -> str:
-    """A text from outside for a person: one line of what can be seen of it."""
+    """Returns a text from outside for a person: one line of what can be seen of it."""
     seen = text[:TEXT_MOST]
     visible = "".join(char if char.isprintable() else " " for char in seen)
     return cut(visible, most)
 
 
 def in_quotes(text: str, most: int) -> str:
-    """The same in quotes, as it is: a backslash is one."""
+    """Returns the same in quotes, as it is: a backslash is one."""
     line = plain_line(text, most)
     return f'"{line}"' if "'" in line else f"'{line}'"
 
@@ -993,7 +993,7 @@ def taken_within(
 
 @dataclass(frozen=True)
 class Control:
-    """A button, a field, a row of a list: a thing on the screen that Windows knows."""
+    """Is a thing on the screen that Windows knows: a button, a field, a row of a list."""
 
     # As its program names it to people who do not see the screen, without the mnemonic's &.
     name: str
@@ -1040,7 +1040,7 @@ HOLDERS = frozenset(
 
 
 def true_names(controls: Iterable[Control]) -> list[str]:
-    """Those that tell what a click does."""
+    """Returns the names that tell what a click does."""
     return [control.name for control in controls if control.name and control.role not in HOLDERS]
 
 
@@ -1056,7 +1056,7 @@ class ControlSource(Protocol):
         """Tells whether the last question was answered; nothing known is an answer, too."""
 
     def ask(self, where: Where) -> Sequence[Control]:
-        """The innermost one at a pixel; of a window all that can be seen, topmost first."""
+        """Returns the innermost one at a pixel, or all that is seen of a window, topmost first."""
         # Empty where nothing is known in time.
 
 
@@ -1083,7 +1083,7 @@ class Program(NamedTuple):
 
 
 class Desktop(Protocol):
-    """In pixels of the virtual screen; what Windows refuses is a Win32Error."""
+    """Is the screen with its input, in pixels; what Windows refuses is a Win32Error."""
 
     # Only the actuator may call the seven input methods, which come last.
 
@@ -1091,7 +1091,7 @@ class Desktop(Protocol):
     def control_source(self) -> ControlSource: ...
 
     def screen(self) -> Rect:
-        """The whole virtual screen: all monitors."""
+        """Returns the whole virtual screen: all monitors."""
 
     def primary(self) -> Rect: ...
 
@@ -1099,22 +1099,22 @@ class Desktop(Protocol):
         """Tells whether a monitor shows that pixel; between them there may be gaps."""
 
     def capture(self, area: Rect, width: int, height: int) -> Frame:
-        """The area scaled to width x height, without and with the mouse pointer."""
+        """Returns the area scaled to width x height, without and with the mouse pointer."""
 
     def glance(self, area: Rect, width: int, height: int) -> bytes:
-        """The area scaled roughly, as BGRX; only for comparing with another glance."""
+        """Returns the area scaled roughly, as BGRX; only for comparing with another glance."""
 
     def cursor(self) -> Point: ...
 
     def foreground(self) -> Window | None:
-        """The window that has the keyboard, if any; Win32Error while the desktop is locked."""
+        """Returns the window that has the keyboard, if any; Win32Error on a locked desktop."""
 
     def window_at(self, point: Point) -> Window | None: ...
 
     def window(self, handle: int) -> Window | None: ...
 
     def windows(self) -> list[Window]:
-        """The visible top-level windows that have a title, the one in front first."""
+        """Returns the visible top-level windows that have a title, the one in front first."""
 
     def programs(self) -> list[Program]: ...
 
@@ -1348,12 +1348,12 @@ class Deed:
 
     @property
     def begun(self) -> bool:
-        """Whether any of it was done."""
+        """Tells whether any of it was done."""
         return self.became in ("done", "half-way")
 
     @property
     def acted(self) -> bool:
-        """Whether it passed every gate, so that the screen may be another one now."""
+        """Tells whether it passed every gate, so that the screen may be another one now."""
         return self.became in ("done", "failed", "half-way")
 
     def targets(self, area: Rect) -> list[JsonDict] | None:
@@ -1818,7 +1818,7 @@ def _png_around(stream: bytes, width: int, height: int) -> bytes:
 
 
 def bgrx_to_rgb(pixels: bytes) -> bytearray:
-    """From the four bytes of a pixel that Windows delivers; the last says nothing."""
+    """Makes RGB of the four bytes of a pixel that Windows delivers; the last says nothing."""
     rgb = bytearray(len(pixels) // 4 * 3)
     for channel in range(3):
         rgb[channel::3] = pixels[2 - channel :: 4]
@@ -1857,7 +1857,7 @@ def png_size(png: bytes) -> tuple[int, int]:
 
 
 def png_to_rgb(png: bytes) -> tuple[bytes, int, int]:
-    """The pixels, width and height of what `encode_png` wrote; raises AgentError."""
+    """Returns pixels, width and height of what `encode_png` wrote; raises AgentError."""
     width, height = png_size(png)
     step = 1 + width * 3
     size = step * height
@@ -1909,7 +1909,7 @@ FONT_BOX = 95
 
 @cache
 def _glyph(char: str) -> tuple[int, list[Point]]:
-    """A character's width with the gap behind it, and its pixels of the font."""
+    """Returns a character's width with the gap behind it, and its pixels of the font."""
     code = ord(char) - 32
     if not 0 <= code < FONT_BOX:
         code = FONT_BOX
@@ -1966,7 +1966,7 @@ class Canvas:
             self.pixels[line] = pixels[line]
 
     def _lines(self, rect: Rect, radius: int) -> Iterator[slice]:
-        """The bytes of each line of a rectangle with round corners."""
+        """Yields the bytes of each line of a rectangle with round corners."""
         for row in range(rect.height):
             row_from_edge = min(row, rect.height - 1 - row)
             depth = max(0.0, radius - 0.5 - row_from_edge)
@@ -1980,7 +1980,7 @@ class Canvas:
             yield slice(first, first + width * height * 4)
 
     def text(self, x: int, y: int, text: str, colour: int, scale: int = 2) -> int:
-        """One line, 9*scale high; returns the x after it."""
+        """Draws one line, 9*scale high; returns the x after it."""
         for char in text:
             columns, dots = _glyph(char)
             for dot in dots:
@@ -1993,7 +1993,7 @@ class Canvas:
 
 
 def square_around(centre: Point, reach: int) -> Rect:
-    """With so many pixels on each side of its middle."""
+    """Returns a square with so many pixels on each side of its middle."""
     side = 2 * reach + 1
     left = centre.x - reach
     return Rect(left, centre.y - reach, side, side)
@@ -2091,7 +2091,7 @@ def _draw_label(canvas: Canvas, text: str, place: Point, gap: int, taken: list[R
 def annotate(
     frame: Frame, turns: Sequence[Sequence[Mark]], boxes: Iterable[Mark], marks: JsonDict
 ) -> bytes:
-    """A frame's pixels with marks of acts, of which `turns` has the latest first.
+    """Returns a frame's pixels with marks of acts, of which `turns` has the latest first.
 
     On top is the number of each act of this turn, as "1 (20,30)" and "1 to (40,50)".
     """
@@ -7676,7 +7676,7 @@ def strict_json(body: bytes) -> object:
 
 
 def found_at(value: object, path: str) -> Any:
-    """At a path such as "usage.prompt_tokens"."""
+    """Returns what stands at a path such as "usage.prompt_tokens"."""
     for name in path.split("."):
         value = json_object(value).get(name)
     return value
@@ -7767,7 +7767,7 @@ def _instances(name: str, entry: JsonDict) -> Iterator[ModelInfo]:
 def reply_warnings(
     reply: Reply, info: ModelInfo, image_tokens: int, text_chars: int, token_chars: float = 5
 ) -> dict[str, str]:
-    """For the person: sentences by their kinds."""
+    """Returns what a reply warns the person of: sentences by their kinds."""
     # `image_tokens` is what the screenshots cost at least, `text_chars` the length of all else.
     warnings: dict[str, str] = {}
     if reply.model and _meant_name(info.name) != _meant_name(reply.model):
@@ -7825,7 +7825,7 @@ def _place_of_family(info: ModelInfo) -> float:
 
 
 def own_choice(able: list[ModelInfo]) -> ModelInfo | None:
-    """The one loaded model, else that of the preferred family."""
+    """Returns the one loaded model, else that of the preferred family."""
     meant = [info for info in able if info.loaded] or able
     if len(meant) > 1:
         meant = [info for info in meant if _place_of_family(info) < math.inf]
@@ -10185,7 +10185,7 @@ PICTURE_LEFT_OUT = "(An earlier screenshot, left out.)"
 
 @dataclass
 class Message:
-    """A text, or an image before it."""
+    """Is a text, or an image before it."""
 
     role: str
     text: str
@@ -10233,7 +10233,7 @@ class Message:
         return Message(self.role, text.strip())
 
     def followed_by(self, later: Message) -> Message:
-        """One message of two; pictures have words of the model between them."""
+        """Makes one message of two; pictures have words of the model between them."""
         if later.image:
             before = f"{self.before}\n\n{self.text}\n\n{later.before}"
             return replace(later, before=before.strip())
@@ -10268,7 +10268,7 @@ CALL_CHARS = 600  # most of a call that is shown again
 
 
 def answered_call(call: ToolCall, number: int, answer: str) -> tuple[JsonDict, Message]:
-    """A call as a message of the model holds it, and the message that answers it."""
+    """Returns a call as a message of the model holds it, and the message that answers it."""
     identity = f"call{number:05d}"  # the strictest templates want nine signs
     arguments = json.dumps(call.arguments, ensure_ascii=False)
     function = {"name": call.name, "arguments": arguments}
@@ -10280,7 +10280,7 @@ def answered_call(call: ToolCall, number: int, answer: str) -> tuple[JsonDict, M
 
 
 class Inbox:
-    """What the person says meanwhile; this one is nobody's, the panel is another."""
+    """Hands on what the person says meanwhile; this one is nobody's, the panel is another."""
 
     injects = False  # whether a story's replies and pictures may come from there
 
@@ -10288,23 +10288,23 @@ class Inbox:
         return False
 
     def take_answer(self) -> str:
-        """What was said to the question that is shown; "" for nothing yet."""
+        """Returns what was said to the question that is shown; "" for nothing yet."""
         return ""
 
     def take_hints(self) -> list[str]:
         return []
 
     def take_injected(self) -> str:
-        """A reply in the place of the model's; "" for none."""
+        """Returns a reply in the place of the model's; "" for none."""
         return ""
 
     def annotated(self, seq: int) -> bytes:
-        """The PNG of the turn `seq` with its marks, if one comes in time."""
+        """Returns the PNG of the turn `seq` with its marks, if one comes in time."""
         return b""
 
 
 class Asking(NamedTuple):
-    """A request: what is said behind which instructions, with which tools and settings."""
+    """Is a request: what is said behind which instructions, with which tools and settings."""
 
     messages: Sequence[Message]
     system: str = ""
@@ -10318,7 +10318,7 @@ class Asking(NamedTuple):
 
 
 class Unanswered(ToolError):
-    """No reply came this time; another turn may have one. `told` is what the model hears."""
+    """Says that no reply came this time; another turn may have one. `told` is for the model."""
 
     told = ""
 
@@ -10548,7 +10548,7 @@ class Session(Asker):
         return reply
 
     def remind(self, hint: str) -> None:
-        """The acting role hears it until a reply has come."""
+        """Tells the acting role a hint until a reply has come."""
         self._hints.append(hint)
 
     def _settings(self, asking: Asking) -> JsonDict:
@@ -10573,7 +10573,7 @@ class Session(Asker):
         self.logger.tell(Exchange(text))
 
     def send(self, settings: JsonDict, messages: Sequence[Message]) -> Reply:
-        """The reply; both stand in log and journal, each part of a request once."""
+        """Returns the reply; both stand in log and journal, each part of a request once."""
         self.requests += 1
         messages = [self._hidden(message) for message in messages]
         told = [(settings, json.dumps(settings, ensure_ascii=False))]
@@ -10624,7 +10624,7 @@ class Session(Asker):
         return reply
 
     def placed(self, context: str, question: str, image: bytes) -> Message:
-        """A request's first message, of which a server can reuse most of the one before."""
+        """Makes a request's first message, of which a server can reuse most of the one before."""
         if not image:
             return Message("user", f"{context}\n\n{question}")
         # While the picture stays the same, so does what stands before it; new lines go behind it.
@@ -10712,7 +10712,7 @@ def _median(values: Iterable[float]) -> float:
 
 
 def fit_axis(pairs: Sequence[tuple[float, float]]) -> AxisFit:
-    """The line through (truth, answer), whose truths all differ, or the faultless one."""
+    """Returns the line through (truth, answer), whose truths all differ, or the faultless one."""
     # Theil and Sen: the median of all slopes, then of what it leaves: one wild answer changes
     # nothing. It counts where it moves an edge by more than answers scatter around it.
     slopes = []
@@ -10799,7 +10799,7 @@ def difference(
     part: Rect | None = None,
     carets: int = 1,
 ) -> Rect | None:
-    """The box of the pixels that differ in (a part of) two looks, but for so many carets."""
+    """Returns the box of what differs in (a part of) two looks, but for so many carets."""
     # Both are BGRX, `width` pixels a row, `scale` times smaller than a frame.
     part = part or Rect(0, 0, width, len(after) // width // 4)
     bands: list[Rect] = []  # adjoining rows, and the columns between which they differ
@@ -10845,7 +10845,7 @@ SCREEN_PIXELS = (64 << 20) // SCREENS_KEPT // 4
 
 
 def thinned(frame: Frame) -> tuple[Size, bytes]:
-    """A frame without its pointer: of a huge one every so many rows and columns."""
+    """Returns a frame without its pointer: of a huge one every so many rows and columns."""
     scale = math.sqrt(SCREEN_PIXELS / (frame.width * frame.height))
     if scale >= 1:
         return Size(frame.width, frame.height), frame.clean
@@ -10862,7 +10862,7 @@ def keep_screen(screens: Screens, frame: Frame) -> tuple[Size, bytes]:
 
 
 def is_new(screens: Screens, frame: Frame, box: Rect, carets: int = 1) -> bool:
-    """Whether none of the screens looked there as this one does, which is one of them now."""
+    """Tells whether no screen looked there as this one does, which is one of them now."""
     # What changes by itself elsewhere, such as a clock, does not make it new.
     alike = [clean for rect, clean in screens if rect == frame.rect]
     size, now = keep_screen(screens, frame)
@@ -10888,7 +10888,7 @@ def changed_letter(
 
 
 def window_box(frame: Frame) -> Rect:
-    """The front window's, else the whole, in the frame's pixels."""
+    """Returns the front window's place, else the whole, in the frame's pixels."""
     rect = frame.window.rect if frame.window else frame.area
     return rect.scaled(frame.area, frame.rect)
 
@@ -10899,7 +10899,7 @@ def title_in_front(frame: Frame) -> str:
 
 
 def resolve_area(setting: str, desktop: Desktop) -> Rect:
-    """The working area in pixels; raises ConfigError."""
+    """Returns the working area in pixels; raises ConfigError."""
     primary = desktop.primary()
     full = desktop.screen()
     if setting in ("primary", "all"):
@@ -10921,7 +10921,7 @@ def resolve_area(setting: str, desktop: Desktop) -> Rect:
 
 
 def part_around(point: Point, area: Rect) -> Rect:
-    """The quarter of an area around a pixel; at an edge moved inside."""
+    """Returns the quarter of an area around a pixel; at an edge moved inside."""
     width = area.width // 2
     height = area.height // 2
     left = min(point.x - width // 2, area.right - width)
@@ -10945,7 +10945,7 @@ def frame_size(area: Rect, config: Config) -> Size:
 
 
 def screen_size(config: Config) -> Size:
-    """That of a usual screen, where there is none to ask."""
+    """Returns the size of a usual screen, where there is none to ask."""
     return frame_size(Rect(0, 0, 1920, 1080), config)
 
 
@@ -10957,7 +10957,7 @@ SETTLED_S = 1.0  # so young a frame may be the next look; a caret is too thin fo
 
 
 class Settled(NamedTuple):
-    """The screen at rest after an act, and what tells whether it is still the same."""
+    """Keeps the screen at rest after an act, and what tells whether it is still the same."""
 
     frame: Frame
     png: bytes
@@ -10983,7 +10983,7 @@ class Eyes:
     pointer: Rect = NOWHERE  # where it is drawn in the last look
 
     def zoom(self, point: Point | None, size: Size | None = None) -> None:
-        """The next look shows the part around this pixel, or all, and the one after it all."""
+        """Has the next look show the part around this pixel, or all, and the one after it all."""
         # Places of secrets are known on whole pictures only.
         self._closer = None if self.secrets else point
         self._size = size
@@ -11029,7 +11029,7 @@ class Eyes:
         return Look(frame, png, sent, path)
 
     def _still_settled(self, closer: Point | None, size: Size | None) -> tuple[Frame, bytes] | None:
-        """The frame and picture of the last rest, if a glance shows that they are as of now."""
+        """Returns frame and picture of the last rest, if a glance shows that they are as of now."""
         settled = self._settled
         self._settled = None
         if not settled or closer or self.secrets:  # which are greyed on a frame of their own
@@ -11110,7 +11110,7 @@ class Eyes:
         return replace(window, title=self.logger.hide(window.title))
 
     def secret_typed(self, attempt: Attempt) -> None:
-        """From now on the field is grey, if not known all of that window until it reacts."""
+        """Greys out the field from now on, if not known all of that window until it reacts."""
         window = attempt.front
         if window is None:
             raise ToolError("No window has the keyboard.", "stale_frame")
@@ -11147,7 +11147,7 @@ class Eyes:
         return box.moved(window.left - then.left, window.top - then.top)
 
     def windows(self) -> list[Window]:
-        """But our own; none where Windows does not tell."""
+        """Returns the open windows but our own; none where Windows does not tell."""
         with suppress(Win32Error):
             return [self._hidden(window) for window in self.desktop.windows() if not window.own]
         return []
@@ -11186,7 +11186,7 @@ class Eyes:
         return False
 
     def replaced(self, seen: Frame, now: Frame, part: Rect) -> bool:
-        """Whether this part shows anything else now, and not only what goes on changing."""
+        """Tells whether this part shows anything else now, and not only what goes on changing."""
         # Such as a clock with seconds, a spinner or what blinks.
         restless: list[Rect] = []
         for _ in range(RESTLESS_LOOKS):
@@ -11199,7 +11199,7 @@ class Eyes:
         return True
 
     def again(self, frame: Frame) -> Frame:
-        """What that frame shows, as it is now."""
+        """Captures what that frame shows, as it is now."""
         closer = None
         if frame.whole:
             closer = middle_of(frame.area)
@@ -16856,7 +16856,7 @@ def check_desktop(config: Config, desktop: Desktop, clock: Clock) -> Iterator[Fi
 
 @dataclass
 class Asked(Asker):
-    """A model that is examined: who it is, where, and in which grammar; None for tools."""
+    """Is a model that is examined: who it is, where, and in which grammar; None for tools."""
 
     grammar: Grammar | None = None
 
@@ -16912,7 +16912,7 @@ class Asked(Asker):
 def check_model(
     config: Config, profile: Profile, server: ModelServer, chosen: bool = True
 ) -> Iterator[Finding | Phase]:
-    """A failure says what to do about it, and is the last finding if the server gave it."""
+    """Examines the model; a failure says what to do, and is the last one if the server gave it."""
     # `chosen` says whether the profile was.
     most = f"at most {config.lmstudio_timeout:g} s"
     try:
@@ -17389,7 +17389,7 @@ class DemoDesktop:
         return self.state.places()[place].rect.contains(self._cursor)
 
     def button(self, name: str, down: bool) -> None:
-        """A place acts when the left button goes up over it again; other buttons do nothing."""
+        """Presses a button; a place acts when the left one goes up over it again."""
         target = next(filter(self._on, self.state.places()))
         if name != "left":
             return
@@ -17414,7 +17414,7 @@ class DemoDesktop:
         self.state = self.state.after("Notes icon")
 
     def bring_to_front(self, window: Window) -> None:
-        """It has one window, which is in front."""
+        """Does nothing: its one window is in front."""
 
 
 ####################################################################################################
@@ -17661,7 +17661,7 @@ class DemoModel(PanelServer):
         self.server_close()
 
     def respond(self, body: bytes) -> JsonDict:
-        """The list of models to an empty request."""
+        """Answers a request; an empty one gets the list of models."""
         if not body:
             return {"data": [DEMO_MODEL]}
         message = demo_reply(json.loads(body))
@@ -17748,7 +17748,7 @@ class ClientAnswer(NamedTuple):
 
 
 class McpClient:
-    """The program that calls the tools through stdin and stdout; a thread reads what it says."""
+    """Serves the program that calls through stdin and stdout; a thread reads what it says."""
 
     # What else reads there finds nothing, and what else prints there does so to stderr, in programs
     # that are started, too.
@@ -17770,14 +17770,14 @@ class McpClient:
         os.dup2(2, 1)
 
     def next_call(self, seconds: float = math.inf) -> JsonDict:
-        """The one to answer; an empty one after so many seconds. Raises Stopped at its end."""
+        """Returns the call to answer; an empty one after so many seconds. Stopped at its end."""
         end = self.clock.now() + seconds
         while not self.call and self.clock.now() < end:
             self.clock.sleep(STOP_SLICE_S)
         return self.call
 
     def answer(self, step: ClientAnswer) -> None:
-        """The present call's, if there is one; a cancelled one gets none."""
+        """Answers the present call, if there is one; a cancelled one gets none."""
         answer = self.hide(step.answer)
         content = [{"type": "text", "text": json.dumps(answer, ensure_ascii=False)}]
         if step.picture:
@@ -17871,7 +17871,7 @@ class McpClient:
 
 
 class Calls(Chat):
-    """What a client calls, in the place of a model's replies."""
+    """Takes what a client calls in the place of a model's replies."""
 
     def __init__(self, run: Run, client: McpClient) -> None:
         super().__init__(run)
@@ -19446,7 +19446,7 @@ WAIT_TIMEOUT = 258
 
 
 def doctor(options: Namespace, config: Config, stop: Stop) -> int:
-    """The lines of --check, each as soon as it is known; 0 if everything is fine, else 3."""
+    """Tells the lines of --check as soon as they are known; returns 0 if all is fine, else 3."""
     to_do = 0
     with ExitStack() as undo:
         terminal = Terminal(SystemClock(stop), 1 + options.verbose, str, undo)
@@ -19493,7 +19493,7 @@ def examine(
 
 
 def old_run(options: Namespace, config: Config) -> tuple[Path | None, Way | None]:
-    """The run that is gone on with, or the acts of one that is repeated; `options` get its task."""
+    """Returns the run that is gone on with, or the acts to repeat; `options` get its task."""
     repeats = options.replay is not None
     name = options.replay if repeats else options.resume
     if name is None:
@@ -19721,7 +19721,7 @@ def first_task(
 
 
 def demo_endpoint(area: Rect, undo: ExitStack) -> str:
-    """The URL of the demo's model until `undo` closes; ConfigError for too small an area."""
+    """Returns the URL of the demo's model until `undo` closes; ConfigError for a small area."""
     if area.intersection(DEMO_AREA_LEAST) != DEMO_AREA_LEAST:
         raise ConfigError(
             f"The demo's task reaches beyond the area {area} of its drawn screen {DEMO_SCREEN};"
@@ -19852,7 +19852,7 @@ def carry_out_task(
     told: Iterable[str],
     resumed: bool,
 ) -> int:
-    """From the beginning of a task to its end, which is recorded on every way out.
+    """Carries out a task from its beginning to its end, which is recorded on every way out.
 
     A bug raises RuntimeError after that. All that was before is in the journal.
     """
@@ -19899,7 +19899,7 @@ def carry_out_task(
 
 
 def turns_of(run: Run) -> int:
-    """The turns of this task, as --max-steps counts them."""
+    """Returns the turns of this task, as --max-steps counts them."""
     return run.progress.turn - run.progress.first - run.progress.planned
 
 
@@ -19953,7 +19953,7 @@ def tell_end(run: Run, terminal: Terminal, stats: Stats, outcome: Outcome) -> st
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Every AgentError becomes one line on stderr."""
+    """Runs the program; every AgentError becomes one line on stderr."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # no code page may end a run
