@@ -13764,7 +13764,16 @@ class TwoAgents(Loop):
         run = self.run
         progress = run.progress
         form = run.profile.report
-        active = [history_text(record) for record in progress.memory.active_history]
+        active = []
+        before: list[str] = []  # what was done in vain
+        times = 1
+        for record in progress.memory.active_history:
+            done = [record.tool, record.args]
+            in_vain = record.changed is False
+            times = times + 1 if in_vain and done == before else 1
+            again = f"  Turn_{record.turn}: the same, {times} times now, for nothing"
+            active.append(history_text(record) if times == 1 else again)
+            before = done if in_vain else []
         return fill_form(
             CONTEXT_FORM,
             "\n\n",

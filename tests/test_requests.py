@@ -125,6 +125,15 @@ class Words(EngineCase):
         *_, last = self.asked(call("scroll_screen_down", reasoning=why), call("wait"))
         self.assertEqual(user_text(last).count(why), 1)
 
+    def test_what_is_done_again_for_nothing_is_one_short_line_with_its_count(self) -> None:
+        key = call("press_keyboard_key", key="f9", reasoning="It may help.")
+        with mock.patch.object(self.desktop_type, "glance", lambda *_: b"\x80" * 4 * 64 * 64):
+            *_, last = self.asked(key, key, key, key, call("wait"), text(""))
+        told = user_text(last)
+        self.assertEqual(told.count("Turn_2: press_keyboard_key"), 1)
+        self.assertIn("\n  Turn_3: the same, 2 times now, for nothing\n", told)
+        self.assertEqual(told.count("Response: It may help."), 3)  # once objected to, then obeyed
+
     def test_who_gets_no_pictures_is_told_of_none_and_offered_no_closer_look(self) -> None:
         for profile in ("planner", "commander", "native"):
             asked, *_ = self.asked(text(""), profile=profile, controls="only")
