@@ -492,13 +492,13 @@ _SAMPLING = (
 
 
 def table_lines(table: str) -> list[str]:
-    """The lines of a table but for comments; one that is indented goes on with that before it."""
+    """Returns a table's lines but for comments; an indented one goes on with that before it."""
     lines = textwrap.dedent(table).strip().replace("\n    ", "").splitlines()
     return [line for line in lines if not line.startswith("#")]
 
 
 def table_rows(table: str) -> list[list[str]]:
-    """The cells of each line of a table, between which a blank and | stand."""
+    """Returns the cells of each line of a table, between which a blank and | stand."""
     return [[cell.strip() for cell in line.split(" |")] for line in table_lines(table)]
 
 
@@ -509,7 +509,7 @@ NO_MARKS = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
 
 def laid_over(usual: Any, own: Any) -> Any:
-    """The `usual` marks, or a part of them, with what is otherwise; raises one of NO_MARKS."""
+    """Returns the `usual` marks, or a part, with what is otherwise; raises one of NO_MARKS."""
     if isinstance(usual, dict):
         return usual | {name: laid_over(usual[name], value) for name, value in own.items()}
     if isinstance(usual, list) and len(own) <= STOPS_MOST:
@@ -640,7 +640,7 @@ def nearest(word: str, known: Iterable[str], lister: str) -> str:
 
 
 def load_config(layers: Mapping[str, Mapping[str, object]]) -> Config:
-    """From layers, {where it stands: {field: value}}, of which a later one wins.
+    """Makes a Config of layers, {where it stands: {field: value}}; a later one wins.
 
     Raises ConfigError, for a wrong value even if a later layer would overrule it.
     """
@@ -673,7 +673,7 @@ CONFIG_BYTES_MOST = 1 << 20
 
 
 def file_layer(path: str) -> dict[str, JsonDict]:
-    """The settings in a JSON file; raises ConfigError."""
+    """Returns the settings in a JSON file; raises ConfigError."""
     file = Path(path)
     try:
         if not file.is_file() or file.stat().st_size > CONFIG_BYTES_MOST:
@@ -2218,7 +2218,7 @@ CHECKS: dict[str, Callable[[Any], bool]] = {
 
 
 def declared(table: str) -> dict[str, Row]:
-    """The functions of a table, as C declares them; without a check 0 is a failure."""
+    """Reads a table of functions, as C declares them; without a check 0 is a failure."""
     rows = {}
     dll = ""
     kind = ""
@@ -2375,7 +2375,7 @@ def com_error(function: str, answer: int) -> Win32Error:
 
 @dataclass(eq=False)
 class Win32:
-    """The table bound to functions: `api.GetDC(None)` calls one."""
+    """Binds the table to functions: `api.GetDC(None)` calls one."""
 
     # It raises Win32Error when a check fails or this Windows has no such function. `resolve` takes
     # DLL, name, result type and argument types; `last_error` is GetLastError.
@@ -2745,7 +2745,7 @@ def window_place(api: Win32, handle: int) -> Rect:
 
 
 def focus_window(api: Win32) -> int:
-    """The window, mostly a control, that has the keyboard; 0 if there is none."""
+    """Returns the window, mostly a control, that has the keyboard; 0 if there is none."""
     return int(filled_in(GUITHREADINFO, api.GetGUIThreadInfo, 0).hwndFocus or 0)
 
 
@@ -2891,7 +2891,7 @@ def programs_in(folder: Path, pattern: str) -> Iterator[Program]:
 
 
 def files_in_shortcut(path: Path) -> tuple[str, ...]:
-    """The programs that a shortcut names anywhere, its arguments included, in lower case."""
+    """Returns the programs that a shortcut names anywhere, in lower case."""
     # It (MS-SHLLINK) holds texts in the ANSI code page and in UTF-16, at any offset.
     try:
         with path.open("rb") as file:
@@ -3105,7 +3105,7 @@ def init_dpi(api: Win32) -> None:
 
 
 def process_owner(api: Win32, process_id: int) -> tuple[str, int]:
-    """A process's file name ("" if unknown) and integrity level, 0 if it is gone."""
+    """Returns a process's file name ("" if unknown) and integrity level, 0 if it is gone."""
     # 0x2000 is the level of an ordinary program, 0x3000 an administrator's.
     path = ctypes.create_unicode_buffer(PATH_CHARACTERS)
     rights = 0
@@ -3494,7 +3494,7 @@ WM_NULL = 0x0000
 
 
 def popups_of(api: Win32, handle: int) -> list[int]:
-    """The windows that lie above a window and are of its process: menus, drop-down lists."""
+    """Returns the windows of its process above a window: menus, drop-down lists."""
     process = window_process(api, handle)
     listed = windows_of(api.EnumWindows)
     above = listed.index(handle) if handle in listed else 0  # immersive ones are not listed
@@ -3600,7 +3600,7 @@ HIDDEN_MOST = 8  # elements between a field and the text before it that are not 
 
 
 def named_control(element: Element) -> Control:
-    """A control by its name; that of a field without one is the text before it."""
+    """Names a control; a field without a name has that of the text before it."""
     control = element.control()
     if control.name or control.role not in FIELDS:
         return control
@@ -3651,7 +3651,7 @@ def load_as_module(program: ModuleType) -> None:
 
 
 class ControlsWorker:
-    """A ControlSource that asks a process of its own, which is started by the first query."""
+    """Asks for controls in a process of its own, which is started by the first query."""
 
     # It is for one thread.
 
@@ -4454,7 +4454,7 @@ _LEFT_OUT = frozenset("Cf Mn Me Cc".split())
 
 @lru_cache(maxsize=1024)
 def fold(text: str) -> str:
-    """The beginning of a text as rules compare it: lower case, no accents, on one line."""
+    """Returns a text's beginning as rules compare it: lower case, no accents, on one line."""
     plain = unicodedata.normalize("NFKD", text[:FACT_CHARACTERS]).casefold()
     seen = [char for char in plain if char.isspace() or unicodedata.category(char) not in _LEFT_OUT]
     alike = "".join(seen).translate(_LOOK_ALIKES)
@@ -4541,7 +4541,7 @@ SELECTING_KEYS = {"end": "shift+home", "ctrl+end": "ctrl+shift+home"}
 
 
 def keys_that_empty(window: Window, control: Control | None) -> Sequence[str]:
-    """What empties the line of a terminal, where Ctrl+A selects nothing; () of all else."""
+    """Returns the keys that empty a terminal's line, where Ctrl+A selects nothing; else ()."""
     program = window.program.lower()
     name = fold(control.name) if control else ""
     in_editor = re.match(r"terminal \d+,", name)  # such as VS Code
@@ -4561,7 +4561,7 @@ MOVES = frozenset("move scroll hscroll scroll_up scroll_down scroll_at scroll_he
 
 @dataclass(frozen=True)
 class Typed:
-    """What was done in a window last: the line typed there, and what opened what it stands in."""
+    """Keeps what was done in a window last: the line typed, and what opened its place."""
 
     # Once cmd is typed after win+r, `line` is "cmd" and `opened` still win+r. A key that may have
     # changed the line makes it doubtful.
@@ -4586,7 +4586,7 @@ class Typed:
         return replace(self, place=place, line=UNKNOWN, opened="", last=last)
 
     def with_text(self, text: str) -> str:
-        """The line with what is typed into it; a dialog that just opened has all selected."""
+        """Returns the line with what is typed into it; a new dialog has all selected."""
         if text and (not self.last or re.fullmatch(SELECTING, self.last)):
             return text
         return f"{self.line}{text}"
@@ -4917,7 +4917,7 @@ def phrases_of(table: str) -> list[str]:
 
 
 def says(clause: str, phrase: str) -> bool:
-    """Whether a clause says this, as COMMANDS tells."""
+    """Tells whether a clause says this, as COMMANDS has it."""
     if phrase[0] == "=":
         return clause == phrase[1:]
     if phrase[-1] == "+":
@@ -5142,19 +5142,19 @@ LOCAL_PATH = r"[A-Za-z]:(?:\\[^\\/:*?\"<>|{}\n]*)*"
 
 
 def has_form(name: str, text: str) -> bool:
-    """Whether the whole text, folded, is as the pattern of that name says."""
+    """Tells whether the whole text, folded, is as the pattern of that name says."""
     return bool(re.fullmatch(PATTERNS[name], fold(text), re.DOTALL))
 
 
 def is_folder(line: str) -> bool:
-    """Whether this is the path of a folder on a disk of this machine; no share is asked."""
+    """Tells whether this is a folder on a disk of this machine; no share is asked."""
     path = ntpath.expandvars(line)
     asked = map(os.path.isdir, [path])
     return bool(re.fullmatch(LOCAL_PATH, path)) and True in taken_within(LOOK_UP_S, asked)
 
 
 def folders_shown(told: Iterable[str]) -> Iterator[str]:
-    """The folders that a window of Explorer may show, as its title and its bars name them."""
+    """Yields the folders that a window of Explorer may show, by its title and its bars."""
     for text in told:
         yield from re.findall(LOCAL_PATH, text)
         name = fold(text.partition(" - ")[0]).rpartition(": ")[2]
@@ -5165,7 +5165,7 @@ def folders_shown(told: Iterable[str]) -> Iterator[str]:
 
 
 def what_opens(entry: os.DirEntry[str]) -> str:
-    """What opening it opens, as ITEM_SHOWS compares it; a shortcut is the programs it names."""
+    """Returns what opening it opens, as ITEM_SHOWS has it; a shortcut is its programs."""
     if entry.is_dir():
         return "folder"
     if not entry.name.lower().endswith(".lnk"):
@@ -5528,7 +5528,7 @@ def rules_met(rules: Iterable[Rule], facts: Facts) -> list[str]:
 
 
 def does_of(attempt: Attempt) -> str:
-    """Its keys, or its tool; a blank or a line end on a button presses it, however it comes."""
+    """Returns an act's keys or tool; a blank or a line end on a button presses it."""
     does = keys_of(attempt.act) or attempt.act.name
     if (
         not attempt.act.types
@@ -5593,7 +5593,7 @@ def kind_of_dialog(attempt: Attempt, window: Window, facts: Facts) -> str:
 
 
 def is_left(attempt: Attempt, window: Window, label: str) -> bool:
-    """Whether this answers nothing, only says no to a risk, or answers as the task says."""
+    """Tells whether this answers nothing, says no to a risk, or answers as the task says."""
     said = said_by(label.partition(",")[0], ANSWERS)
     texts = [control.name for control in attempt.inside if control.role not in ANSWERING]
     about = fold("; ".join(texts))
@@ -5604,7 +5604,7 @@ def is_left(attempt: Attempt, window: Window, label: str) -> bool:
 
 
 def has_lost(attempt: Attempt, window: Window) -> bool:
-    """Whether most of a document is gone that was there before this program typed."""
+    """Tells whether most of a document is gone that was there before this program typed."""
     typed = attempt.typed
     unread = typed.held.get(document_in(window, None), "")
     before = typed.held.get(document_in(window, attempt.focused), unread)
@@ -5619,7 +5619,7 @@ def has_lost(attempt: Attempt, window: Window) -> bool:
 
 
 def decides(attempt: Attempt, label: str) -> bool:
-    """Whether what is pressed stands beside a button that cancels, and does not only go on."""
+    """Tells whether what is pressed stands beside a button that cancels, and decides."""
     buttons = [control for control in attempt.inside if control.role in ANSWERING]
     if len(buttons) > ANSWERS_MOST:  # of a page: those on its line
         for item in attempt.known:
@@ -5633,7 +5633,7 @@ def decides(attempt: Attempt, label: str) -> bool:
 
 
 def lines_there(attempt: Attempt, line: str) -> str:
-    """The line, and all that the fields of a dialog hold, but for what the task names."""
+    """Returns the line and all that a dialog's fields hold, but for what the task names."""
     lines = line.strip(UNKNOWN).split("\t")
     for control in [*attempt.known, *attempt.inside]:
         if control.role in FIELDS or control.role == "toolbar":
@@ -5662,7 +5662,7 @@ def item_opened(attempt: Attempt, label: str) -> str:
 # sends (yes: see SENDS), unsent (yes: it holds what no task named), across (yes: it ends in
 # another window), file (the title without what the task names), holds (a control's value).
 def facts_of(attempt: Attempt) -> Facts:
-    """What rules are held against."""
+    """Returns the facts that rules are held against."""
     window = next(iter(attempt.reached), Window(0, ""))
     front = attempt.front or window
     typed = attempt.typed.of(window)
@@ -5724,7 +5724,7 @@ def facts_of(attempt: Attempt) -> Facts:
 
 
 def risky_lines(attempt: Attempt, facts: Facts) -> Iterator[str]:
-    """Of the lines that it has Windows run those that do more than show and no task says."""
+    """Yields the lines for Windows to run that do more than show and no task says."""
     for line in lines_run(attempt, facts):
         command = line.strip('"')
         shows = rules_met(SHOWING_ONLY, {**facts, "command": command})
@@ -5754,7 +5754,7 @@ def lines_run(attempt: Attempt, facts: Facts) -> Iterable[str]:
 
 
 def is_in_task(said: str, task: str) -> bool:
-    """Whether the task names something literally, as words of its own, and does not forbid it."""
+    """Tells whether the task names this literally, as words of its own, and permits it."""
     if len(said) < 3:
         return False
     for sentence in re.split(r"(?<=[.;!?])\s", task.lower().replace("’", "'")):
@@ -5950,7 +5950,7 @@ def without_maker(name: str) -> str:
 
 
 def find_program(wanted: str, programs: Sequence[Program]) -> Program:
-    """The program of that name or of that file, or the only one in the menu whose name begins so.
+    """Finds a program by its name or file, or the only one whose name begins so.
 
     Raises ToolError with the names that are most like it.
     """
@@ -6001,7 +6001,7 @@ def windows_text(windows: Sequence[Window]) -> str:
 
 
 def find_window(wanted: str, windows: Sequence[Window]) -> Window:
-    """The window of that title, or the only one whose title holds it; else a ToolError."""
+    """Finds the window of that title, or the only one whose title holds it; else ToolError."""
     # Of several with the very same title it is the first one, which was in front last.
     title = fold(wanted)
     found = [window for window in windows if title and title in fold(window.title)]
@@ -6059,7 +6059,7 @@ ENDING_MOST = 2
 
 @lru_cache(maxsize=1024)
 def name_words(name: str) -> tuple[str, ...]:
-    """The words of a name that tell which thing it is, as they are compared."""
+    """Returns the words of a name that tell which thing it is, as they are compared."""
     # Without case, accents, mnemonics, signs, shortcuts (behind a tab or not) and role words.
     text = _MNEMONIC.sub(" ", name.partition("\t")[0][:FACT_CHARACTERS])
     words = re.findall(r"\w+", fold_label(_SHORTCUT.sub(" ", text)))
@@ -6142,7 +6142,7 @@ def refuse_hotkey(name: str, chord: str, keys: Sequence[str]) -> None:
 
 
 def blocked_chords(config: Config) -> dict[frozenset[int], str]:
-    """The codes of each chord that may not be pressed, and how it is written.
+    """Returns the codes of each chord that may not be pressed, and how it is written.
 
     Raises ConfigError for a key that does not exist, for a hotkey of modifiers alone, which
     Windows may take and never tell of, for one that people type with, and for two that are one.
@@ -6364,7 +6364,7 @@ class Hands:
             self.desktop.wheel(notch, horizontal)
 
     def type_text(self, args: JsonDict) -> None:
-        """With secrets filled in, as long as one window has the keyboard."""
+        """Types a text with secrets filled in, as long as one window has the keyboard."""
         text = args["text"]
         filled = self.secrets.fill(text)
         to = self.attempt.focused
@@ -6391,7 +6391,7 @@ class Hands:
                 self.desktop.text(line[at : at + size])
 
     def press(self, chord: str) -> None:
-        """A lone character comes as the model means it, on every keyboard."""
+        """Presses keys; a lone character comes as the model means it, on every keyboard."""
         keys = parse_chord(chord)
         sign = character_of(keys)
         code = VK_MAP[keys[-1]]
@@ -6421,7 +6421,7 @@ class Hands:
         return told + self.outside(self.desktop.foreground(), self.attempt.frame)
 
     def await_window(self, program: Program, before: Window | None) -> str:
-        """For the model: what is in front once a started program shows its window, or in vain.
+        """Tells the model what is in front once a started program shows its window, or in vain.
 
         `before` was in front when it was started.
         """
@@ -6569,10 +6569,10 @@ STRANGE_USE = (
 
 
 class Actuator(Hands):
-    """The hands, which nothing moves but an act behind all GATES."""
+    """Moves the hands, for nothing but an act behind all GATES."""
 
     def perform(self, act: Act, frame: Frame) -> Deed:
-        """What became of an act of one step: through all gates, then by its hands.
+        """Does an act of one step: through all gates, then by its hands; tells what became of it.
 
         Raises Stopped; a refusal is told in what it returns.
         """
@@ -6620,7 +6620,7 @@ class Actuator(Hands):
         return Deed(act, result, became, refused, controls=tuple(attempt.controls))
 
     def used_by_hand(self) -> bool:
-        """Whether mouse or keys were used since this was asked last."""
+        """Tells whether mouse or keys were used since this was asked last."""
         with suppress(Win32Error):
             before = self._mouse_was
             self._mouse_was = self.desktop.cursor()
@@ -6628,14 +6628,14 @@ class Actuator(Hands):
         return True
 
     def settled(self) -> None:
-        """The screen is at rest: input that came in meanwhile counts as the act's own."""
+        """Takes note that the screen is at rest: input meanwhile counts as the act's own."""
         # Wine takes a window that appears under the pointer for a move of the mouse. But where the
         # mouse is elsewhere, the person moved it.
         if self.desktop.cursor() == self._place:
             self.last_own = self.clock.now()
 
     def put(self, ask: Callable[..., Taken], *question: str) -> Taken:
-        """What the person answers, whose input is no takeover; the window of before is in front."""
+        """Asks the person, whose input is no takeover; the window of before is in front again."""
         front = None
         with suppress(Win32Error):  # nobody can tell while the desktop is locked
             front = self.desktop.foreground()
@@ -6647,7 +6647,7 @@ class Actuator(Hands):
         return answer
 
     def return_to(self, look: LookRecord) -> None:
-        """From our own console to the window that this look had in front, if it is there."""
+        """Goes from our own console to the window that this look had in front, if it is there."""
         with suppress(Win32Error, ToolError):
             front = self.desktop.foreground()
             if self.config.dry_run or not (front and front.own and look.title):
@@ -6731,7 +6731,7 @@ def wait_for_person(actuator: Actuator, seen_at: float) -> bool:
 
 
 def gate_person(actuator: Actuator, attempt: Attempt) -> None:
-    """After a wait it needs a new look."""
+    """Waits for the person; after that an act needs a new look."""
     if wait_for_person(actuator, attempt.frame.taken_at):
         raise ToolError("The run was paused.", "stale_frame")
 
@@ -6746,7 +6746,7 @@ def gate_names(actuator: Actuator, attempt: Attempt) -> None:
 
 
 def gate_fresh_frame(actuator: Actuator, attempt: Attempt) -> None:
-    """One act a frame, as long as the monitors are as they were: its pixels mean these places."""
+    """Lets one act of a frame pass, while the monitors are as they were for its places."""
     if attempt.frame.number <= actuator.used_frame:
         raise ToolError("The screen was not looked at since the last action.", "stale_frame")
 
@@ -6771,7 +6771,7 @@ def targets_of(act: Act) -> Sequence[Coordinate | None]:
 
 
 def gate_places(actuator: Actuator, attempt: Attempt) -> None:
-    """No place outside the working area, nor between or beside the monitors."""
+    """Lets no place pass outside the working area, nor between or beside the monitors."""
     places = []
     for place in targets_of(attempt.act):
         if place:
@@ -6810,7 +6810,7 @@ def gate_keyboard_in_area(actuator: Actuator, attempt: Attempt) -> None:
 
 
 def gate_same_window(actuator: Actuator, attempt: Attempt) -> None:
-    """No keys, and no mouse on it, for a window that came to the front since the look."""
+    """Lets nothing reach a window that came to the front since the look."""
     # While the desktop is locked, asking for its window raises Win32Error.
     front = actuator.desktop.foreground()
     attempt.front = front
@@ -6878,7 +6878,7 @@ def gate_controls(actuator: Actuator, attempt: Attempt) -> None:
 
 
 def gate_password_field(actuator: Actuator, attempt: Attempt) -> None:
-    """It takes secrets by their names only, unless the person allows `password`."""
+    """Lets a password field get secrets by name alone, unless `password` is allowed."""
     field_there = attempt.focused
     if not field_there or not field_there.password:
         return
@@ -6895,7 +6895,7 @@ def gate_password_field(actuator: Actuator, attempt: Attempt) -> None:
 
 
 def gate_line_breaks(actuator: Actuator, attempt: Attempt) -> None:
-    """Where Enter sends, the lines of a text are one message: Enter is only pressed behind it."""
+    """Makes the lines of a text one message where Enter sends: it is pressed behind it."""
     text = attempt.act.text
     lines = text.rstrip("\n")
     if "\n" in lines and "send" in rules_met(RISKS, facts_of(attempt)):
@@ -6904,7 +6904,7 @@ def gate_line_breaks(actuator: Actuator, attempt: Attempt) -> None:
 
 
 def gate_confirm(actuator: Actuator, attempt: Attempt) -> None:
-    """A risky act waits for the person's yes, which is good for a minute and for this act there."""
+    """Waits for the person's yes to a risky act, good for a minute and this act there."""
     # Nothing is sent meanwhile: no act can answer the question. If then another window is in front,
     # the yes counts for the same act, windows and controls on a new look.
     config = actuator.config
@@ -11306,7 +11306,7 @@ QUOTED_NAME = re.compile(r"[\"'“„«‘](.{1,60}?)[\"'”“»’](?!\w)")
 
 
 def quoted_in_sentence(act: Act) -> str:
-    """What an act of a grammar means, if its sentence quotes one name."""
+    """Returns what an act of a grammar means, if its sentence quotes one name."""
     quoted = QUOTED_NAME.findall(act.label)
     return str(quoted[0]) if len(quoted) == 1 else ""
 
@@ -11399,7 +11399,7 @@ class ControlCheck:
 
 
 def adding(deed: Deed, told: str) -> Deed:
-    """With what Windows tells, which stands in the result, too."""
+    """Adds what Windows tells to a deed and its result."""
     known = "; ".join(filter(None, (deed.known, told)))
     return replace(deed, result=f"{deed.result}; {told}", known=known)
 
@@ -11421,7 +11421,7 @@ READ_S = 0.4
 
 
 def seen_words(text: str) -> list[str]:
-    """The words of a text, however its letters are composed, without signs that nobody sees."""
+    """Returns a text's words, however its letters are composed, without unseen signs."""
     seen = ""
     for sign in unicodedata.normalize("NFC", text):
         if unicodedata.category(sign) != "Cf":
@@ -11452,7 +11452,7 @@ def is_as_typed(held: str | None, text: str, now: str) -> bool:
 
 @dataclass
 class Typing:
-    """One text with its field and Enter; each step depends on what those before it did."""
+    """Types a text into its field, and Enter; each step depends on those before it."""
 
     check: ControlCheck
     clock: Clock
@@ -11463,7 +11463,7 @@ class Typing:
     held: str | None = None  # what that holds which is not to be typed; None if unknown
 
     def steps(self) -> Iterator[Act]:
-        """Those of any act; raises ToolError where one that types is known to have failed."""
+        """Yields the steps of any act; ToolError where one that types is known to have failed."""
         args = self.act.args
         if "text" in args:
             yield from self.steps_of_text(args)
@@ -11473,7 +11473,7 @@ class Typing:
             yield self.act
 
     def steps_of_text(self, args: JsonDict) -> Iterator[Act]:
-        """A click on the field, what empties it, the text and Enter, as far as the act has them."""
+        """Yields a click on the field, what empties it, the text and Enter, as far as there."""
         text = args["text"]
         clears = "clear" in args
         place = None
@@ -11671,7 +11671,7 @@ CLOCK = re.compile(r"\W*\d{1,2}(:\d{2}){1,2}\W*([ap]\.?m\.?)?\W*", re.IGNORECASE
 
 
 def aims_of(act: Act) -> Sequence[Coordinate | None]:
-    """Its places, that of a text, too; None is where the mouse is."""
+    """Returns the places of an act, that of a text, too; None is where the mouse is."""
     return act.places or targets_of(act)
 
 
@@ -11686,7 +11686,7 @@ def part_aimed_at(act: Act, frame: Frame) -> Rect:
 
 
 def control_words(control: Control) -> str:
-    """By which it is told from others, and what stands in it; "" for a clock."""
+    """Returns what tells a control from others, and what stands in it; "" for a clock."""
     if CLOCK.fullmatch(cut(control.value or control.name, 40)):
         return ""
     words = [control.role, control.name, control.value or "", "checked" if control.checked else ""]
@@ -11792,7 +11792,7 @@ class Step:
 
 @dataclass
 class Way:
-    """An earlier run, whose acts are done again while the screen is as it was then."""
+    """Is an earlier run, whose acts are done again while the screen is as it was then."""
 
     folder: Path
     steps: Sequence[Step]
@@ -11811,7 +11811,7 @@ AT_MOUSE = {"click_here": "click", "scroll_here": "scroll_at"}
 
 
 def recorded_way(folder: Path) -> Way:
-    """The acts of a run that were performed whole, checked like a model's; raises AgentError."""
+    """Reads the acts of a run that were performed whole, as of a model; raises AgentError."""
     journal = read_journal(folder)
     words = Vocabulary({name: name for name in HANDS})
     steps: list[Step] = []
@@ -12039,7 +12039,7 @@ def with_values(way: Way, values: Mapping[str, str]) -> Way:
 
 
 def way_for(root: Path, task: str) -> Way | None:
-    """That of the latest run of this task that was proven, unless a later one disproved it."""
+    """Finds the way of the latest proven run of a task that no later one disproved."""
     words = task.casefold().split()
     for folder in known_runs(root).values():
         with suppress(AgentError, ValueError):  # what is damaged is no way
@@ -12522,7 +12522,7 @@ _NO_TEXT = re.compile(r"\A\{\\rtf|[\0\ufffd]")
 
 
 def look_at_file(path: str) -> FileFact:
-    """Only a regular file is opened."""
+    """Looks at a file by its path; only a regular one is opened."""
     place = Path(os.path.expandvars(path))
     state, data = UNSEEN
     try:
@@ -12554,7 +12554,7 @@ FORMS_OF_TEXT = ("utf-8", "latin-1", "utf-16-le", "utf-16-be")
 
 
 def keep_files(files: Mapping[str, FileFact], logger: ExecutionLogger) -> list[str]:
-    """The names of the copies in the run's folder, FILE_BYTES in all; none has a secret."""
+    """Copies files into the run's folder, FILE_BYTES in all, none with a secret; returns names."""
     kept: list[str] = []
     left = FILE_BYTES
     for path, (_, data) in files.items():
@@ -12715,7 +12715,7 @@ _EMPTY = "task done complete completed success successful successfully finished 
 
 
 def real_checks(run: Run, lines: Iterable[str]) -> list[str]:
-    """Those that tell something, and not only what the prompts say without the task."""
+    """Returns the checks that tell something, and not only what the prompts say."""
     systems = map(run.profile.system, run.profile.roles.values())
     told = {*_WORDS.findall(" ".join([_EMPTY, *systems]).lower())}
     told -= {*_WORDS.findall(f"{_OF_SCREENS} {run.progress.task}".lower())}
@@ -12888,7 +12888,7 @@ def check_completion(run: Run, act: Act, evidence: str, counts: bool = True) -> 
 
 
 def last_look(run: Run, outcome: Outcome) -> Outcome:
-    """The outcome of a run that gave up, after a fresh look at the task."""
+    """Returns the outcome of a run that gave up, after a fresh look at the task."""
     # Its last turns may have been repeats after the task was done, and refusals may have been
     # wrong.
     if outcome.kind not in ("stuck", "max_steps", "not_proven"):
@@ -12945,7 +12945,7 @@ def facts_prove(run: Run) -> bool:
 
 
 def as_believed(run: Run, outcome: Outcome) -> Outcome:
-    """The outcome of a run in which an act was refused or nothing was done, where words prove less.
+    """Judges a run in which an act was refused or nothing was done, where words prove less.
 
     Nobody can tell by a rule whether just that act was the point: a completion needs a fact then,
     or the person's own word.
@@ -13265,7 +13265,7 @@ def keep(run: Run, act: Act, deed: Deed, look: Look) -> None:
 
 
 def note_action(run: Run, record: ActionRecord, act: Act | None = None) -> None:
-    """Into memory, journal and log, and as a row onto the terminal.
+    """Tells an action to memory, journal and log, and as a row of the terminal.
 
     The row tells the `act` in a person's words; without one it has those of the record.
     """
