@@ -10491,13 +10491,15 @@ class Session(Asker):
     full: bool = False  # the next request and its reply may not fit into the context
     _failures: int = 0  # failed exchanges in a row
     _token_chars: list[float] = field(default_factory=list)  # of requests without a picture
-    role: Role = field(init=False)  # that is asked
     used: Asking = Asking(())  # the last request
     reasons: list[str] = field(default_factory=list)  # of turns lost in a row, "" for an act
     _image: bytes = b""  # the last picture between context and question, in base64 ...
     _context: str = ""  # ... and what stood before it when it was new
     _hints: list[str] = field(default_factory=list)  # not yet answered
     _logged: set[str] = field(default_factory=set)  # names of parts of requests
+
+    def __post_init__(self) -> None:
+        self.acts = self.profile.loop in ("two_agent", "native")
 
     def asking(self, role: Role, messages: Sequence[Message]) -> Asking:
         """Gives a request to a role, with its instructions and tools."""
@@ -10521,8 +10523,6 @@ class Session(Asker):
         if acting and self._hints:  # told until a reply has come
             hints = Message("user", "\n".join(self._hints))
             asking = asking._replace(messages=[*asking.messages, hints])
-        self.role = role
-        self.acts = self.profile.loop in ("two_agent", "native")
         self.logger.tell(Phase(f"{role.name} is thinking"))
         try:
             reply = self.exchange(asking)
@@ -10591,7 +10591,7 @@ class Session(Asker):
                 fresh.append(words)
         body = request_body(settings, messages)
         call = self.requests
-        name = self.role.name
+        name = self.used.role.name
         title = f"REQUEST {call} to {name}: {len(messages)} messages, {len(body)} bytes"
         self._tell_exchange(title, fresh)
         self.logger.tell(RequestRecord(call=call, role=name, sent=sent, parts=parts))
@@ -12728,12 +12728,13 @@ def real_checks(run: Run, lines: Iterable[str]) -> list[str]:
 
 def ask_for_checks(run: Run) -> None:
     """Asks the model once what proves the task, where no plan says it."""
+    progress = run.progress
     planned = "planner" in run.profile.roles
-    if run.config.derive_checks and not (planned or run.progress.done_when):
-        said = examined(run, EXAMINER_QUESTION.format(run.progress.task))
+    if run.config.derive_checks and not (planned or progress.done_when):
+        said = examined(run, EXAMINER_QUESTION.format(progress.task))
         sentence = [] if re.match(r"(?i)(?:yes|no)\b|.*\n", said) else [said]
-        run.progress.done_when = real_checks(run, _LISTED.findall(said) or sentence)
-    run.progress.done_when = run.progress.done_when or [cut(run.progress.task, 300)]
+        progress.done_when = real_checks(run, _LISTED.findall(said) or sentence)
+    progress.done_when = progress.done_when or [cut(progress.task, 300)]
 
 
 def read_rulings(said: str, checks: Sequence[str]) -> list[Ruling]:
@@ -12762,6 +12763,7 @@ def judge(run: Run, evidence: str, is_last: bool = False) -> Sequence[Ruling]:
     # Nothing where nobody is to be asked, nor of a dry run, where nothing was done. What a fact
     # decides no word decides. A NO refuses; a claim that no fact proves is believed once there were
     # so many more of YES than of NO since the last act, over all claims.
+    progress = run.progress
     config = run.config
     verdict: Sequence[Ruling] = ()
     if config.dry_run or not config.verify_completion:
@@ -12770,32 +12772,32 @@ def judge(run: Run, evidence: str, is_last: bool = False) -> Sequence[Ruling]:
     needed = YES_NEEDED
     if not config.second_opinion:
         needed = 1
-        run.progress.lead = 0
+        progress.lead = 0
     # A NO refuses, but for the last claim of a run, which nobody can repeat.
-    least = run.progress.lead
+    least = progress.lead
     if is_last and needed > 1:
         least -= NO_MOST
     name = "end" if is_last else "check"
     look = None
     no = 0
     while no < NO_MOST:
-        files = file_facts(run.progress.task, *run.progress.done_when)
-        again, which = divmod(run.progress.judged, len(JUDGED_BY))
+        files = file_facts(progress.task, *progress.done_when)
+        again, which = divmod(progress.judged, len(JUDGED_BY))
         if look is None or which == 0:
             run.eyes.zoom(None)
-            look = run.eyes.look(f"turn_{run.progress.turn:04d}_{name}{again or ''}")
-        question = question_again(JUDGED_BY[which], run.progress.not_yet + no)
+            look = run.eyes.look(f"turn_{progress.turn:04d}_{name}{again or ''}")
+        question = question_again(JUDGED_BY[which], progress.not_yet + no)
         verdict = ask_about(run, look, files, question, evidence)
         evidence = ""
-        run.progress.judged += 1
+        progress.judged += 1
         if what_lacks(verdict):
             no += 1
-            run.progress.lead -= 1
-            if run.progress.lead < least:
+            progress.lead -= 1
+            if progress.lead < least:
                 break
             continue
-        run.progress.lead += 1
-        if run.progress.lead >= needed or files_prove(run, files):
+        progress.lead += 1
+        if progress.lead >= needed or files_prove(run, files):
             break
     run.logger.tell(
         VerificationRecord(
@@ -12815,17 +12817,18 @@ def ask_about(
     """Asks the verifier about each check, unless a fact contradicts it."""
     # An answer that decides nothing is asked for again, and then a NO. What a file holds is told of
     # those that the person named.
+    progress = run.progress
     told = {}
     for path, (known, data) in files.items():
-        told[path] = (known, data if path in run.progress.task else None)
+        told[path] = (known, data if path in progress.task else None)
     text = fill_form(
         VERIFIER_FORM,
         "\n\n",
-        task=run.progress.task,
+        task=progress.task,
         # On one line, or it could write FACTS of its own.
         claim=cut(evidence, FACT_CHARACTERS),
         facts="\n".join(known_facts(run, told, look)),
-        checks=numbered_lines(run.progress.done_when),
+        checks=numbered_lines(progress.done_when),
         question=question,
     )
     messages = [Message("user", text, look.base64)]
@@ -12838,18 +12841,16 @@ def ask_about(
             why = str(error)
             break
         said = strip_think(reply.text)[:FACT_CHARACTERS].strip()
-        rulings = read_rulings(said, run.progress.done_when)
+        rulings = read_rulings(said, progress.done_when)
         if rulings:
-            rulings += rulings_by_files(
-                run.progress.done_when, run.progress.files, files, run.progress.task
-            )
+            rulings += rulings_by_files(progress.done_when, progress.files, files, progress.task)
             last = {ruling.check: ruling for ruling in rulings}
             return [*last.values()]
         if said:
             why = cut(f"{UNDECIDED}: {said}", 200)
             messages.append(Message("assistant", cut(said, 300)))
         messages.append(Message("user", ANSWER_EACH_CHECK))
-    return [Ruling(check, False, why) for check in run.progress.done_when]
+    return [Ruling(check, False, why) for check in progress.done_when]
 
 
 EVIDENCE_LEAST = 100  # characters, as described
@@ -13312,37 +13313,38 @@ def archive_by_itself(run: Run, keep: int) -> int:
 RECOVER = "recover"
 
 
-def escalate(run: Run, progress: bool | None) -> Outcome | None:
+def escalate(run: Run, helped: bool | None) -> Outcome | None:
     """The planner reviews, the recovery keys are pressed, the run ends as stuck."""
     config = run.config
-    if progress is None or not config.stall_stop:
+    progress = run.progress
+    if helped is None or not config.stall_stop:
         return None
     session = run.session
-    if progress:
-        run.progress.stalled = 0
-        run.progress.stirred = None
-        run.progress.recovered = False
+    if helped:
+        progress.stalled = 0
+        progress.stirred = None
+        progress.recovered = False
         session.reasons.clear()
         return None
-    run.progress.stalled += 1
+    progress.stalled += 1
     session.reasons.append(session.why)
-    if run.progress.stalled >= config.stall_stop:
-        text = f"{count_of(run.progress.stalled, 'turn')} in a row made no progress."
+    if progress.stalled >= config.stall_stop:
+        text = f"{count_of(progress.stalled, 'turn')} in a row made no progress."
         reason = max(session.reasons, key=session.reasons.count)
         if reason:
             text += f" Most often: {reason}"
         return Outcome("stuck", text)
-    if run.progress.stalled % config.stall_after(2) == 0:
-        run.progress.needs_review = True
+    if progress.stalled % config.stall_after(2) == 0:
+        progress.needs_review = True
     # They come once, after acts that changed nothing only, and not into a window that holds typed
     # text.
-    risky = run.progress.stirred is not False or run.progress.recovered or run.progress.filled
-    if risky or not config.enable_loop_recovery or run.progress.stalled < config.stall_after(3):
+    risky = progress.stirred is not False or progress.recovered or progress.filled
+    if risky or not config.enable_loop_recovery or progress.stalled < config.stall_after(3):
         return None
-    run.progress.recovered = True
-    run.progress.stalled = 0  # what comes now has as many turns as what came before
+    progress.recovered = True
+    progress.stalled = 0  # what comes now has as many turns as what came before
     run.eyes.zoom(None)  # the Start button has its place on a whole picture
-    look = run.eyes.look(f"turn_{run.progress.turn:04d}_recovery")
+    look = run.eyes.look(f"turn_{progress.turn:04d}_recovery")
     keys = Act(RECOVER, {}, ToolCall(RECOVER, {}))
     deed = touch(run, keys, look)
     tell_turn(run, "program", "recovery keys", deed.result)
@@ -13350,34 +13352,35 @@ def escalate(run: Run, progress: bool | None) -> Outcome | None:
 
 
 def resume(run: Run) -> None:
+    progress = run.progress
     logger = run.logger
-    run.progress.began = run.clock.now()
+    progress.began = run.clock.now()
     journal = read_journal(logger.folder)
     pending: IntentRecord | None = None
     last = LookRecord()
     for record in journal.records:
-        run.progress.take(record)
+        progress.take(record)
         if isinstance(record, LookRecord) and record.title:
             last = record
-        if run.way and run.progress.turn == run.progress.first:
+        if run.way and progress.turn == progress.first:
             run.way.next = 0  # what was done before was another task
         if isinstance(record, SecretRecord):
             run.eyes.secrets[record.place] = record
         elif isinstance(record, ResultRecord):
-            run.progress.filled = record.filled or 0
+            progress.filled = record.filled or 0
         elif isinstance(record, IntentRecord):
             pending = record
             if run.way and record.way:
                 run.way.next = record.way
         elif isinstance(record, (ActionRecord, StateRecord)):  # its turn's end
             pending = None
-    logger.turn = run.progress.turn
-    sentence = f"Going on with {logger.folder.name} after turn {run.progress.turn}."
+    logger.turn = progress.turn
+    sentence = f"Going on with {logger.folder.name} after turn {progress.turn}."
     run.logger.say(" ".join([sentence, *journal.left_out]))
     run.actuator.return_to(last)
     if pending:
         unknown = "Unknown: the program ended in the middle of it, so look before doing it again."
-        run.progress.lost = unknown
+        progress.lost = unknown
         lost = ActionRecord(pending.tool, shown_args(pending.args), unknown)
         note_action(run, lost)
 
@@ -13683,9 +13686,10 @@ def expectation_of(last: ActionRecord, form: ReportForm) -> dict[str, str]:
 
 
 def executor_question(run: Run, look: Look) -> str:
+    progress = run.progress
     config = run.config
     listed = run.controls.listed(look)
-    last = run.progress.memory.get_last_action_for_validation()
+    last = progress.memory.get_last_action_for_validation()
     windows = run.eyes.windows()
     behind = [other for other in windows if not same_window(other, look.window)]
     return fill_form(
@@ -13696,9 +13700,9 @@ def executor_question(run: Run, look: Look) -> str:
         behind=windows_text(behind) if behind else "",
         done=cut(last.result, 300),
         region="{},{}-{},{}".format(*last.region) if last.region else "",
-        stalled=run.progress.stalled if run.progress.stalled >= config.stall_after(1) else 0,
-        turn=run.progress.turn,
-        most=run.progress.first + run.progress.planned + config.max_steps,
+        stalled=progress.stalled if progress.stalled >= config.stall_after(1) else 0,
+        turn=progress.turn,
+        most=progress.first + progress.planned + config.max_steps,
     )
 
 
@@ -19917,6 +19921,7 @@ ENDS = {"answered": "answered; nothing was done", "not_proven": "not proven"}
 
 
 def tell_end(run: Run, terminal: Terminal, stats: Stats, outcome: Outcome) -> str:
+    progress = run.progress
     logger = run.logger
     completed = outcome.kind in SUCCESSES
     seconds = run.clock.now() - run.actuator.began
@@ -19925,10 +19930,10 @@ def tell_end(run: Run, terminal: Terminal, stats: Stats, outcome: Outcome) -> st
             EndRecord(
                 outcome=outcome.kind,
                 text=outcome.text,
-                turns=run.progress.turn,
+                turns=progress.turn,
                 seconds=round(seconds, 3),
                 checks=[ruling._asdict() for ruling in outcome.checks],
-                refusals=run.progress.refusals,
+                refusals=progress.refusals,
             )
         )
         if completed:
@@ -19938,13 +19943,13 @@ def tell_end(run: Run, terminal: Terminal, stats: Stats, outcome: Outcome) -> st
         end = f"FINAL STATUS: {outcome.kind}: {outcome.text}"
         logger.say("\n".join([end, *figures]), 2)
     said = ENDS.get(outcome.kind, outcome.kind)
-    if run.progress.refusals:
+    if progress.refusals:
         said += ", but not all was allowed" if completed else ""
     again = ""
     if outcome.kind == "stopped" and run.session.model.name != NO_MODEL:
         again = f" To go on: python agent.py --resume {logger.folder.name.removeprefix('run_')}"
     terminal.say(f"{said}: {outcome.text}{again}", 0)
-    for refused in run.progress.refusals:
+    for refused in progress.refusals:
         terminal.say(f"  not allowed: {refused}", 0)
     for number, ruling in enumerate(outcome.checks, 1):
         terminal.say(f"  check {number} {ruling}", 0)
@@ -19953,8 +19958,8 @@ def tell_end(run: Run, terminal: Terminal, stats: Stats, outcome: Outcome) -> st
     # From the records: of a resumed run they hold what earlier processes did, too.
     sums = stats.run["sums"]
     turns = count_of(turns_of(run), "turn")
-    if run.progress.planned:
-        turns += f", {count_of(run.progress.planned, 'plan')}"
+    if progress.planned:
+        turns += f", {count_of(progress.planned, 'plan')}"
     acts = count_of(sums["acted"], "act")
     counted = f"{turns}, {acts}, {sums['refused']} refused, {sums['seconds']:.1f} s"
     terminal.say(f"{counted}; {stats.report}", 0)
