@@ -280,17 +280,6 @@ def to_grid(point: Point, area: Rect) -> Coordinate:
 Mark = Mapping[str, object]
 
 
-def mark_places(mark: Mark) -> list[Coordinate]:
-    # Raises ToolError for a place outside the grid.
-    places = []
-    for number in "12" if mark.get("name", "drag") == "drag" else "1":
-        x = mark.get("x" + number)
-        y = mark.get("y" + number)
-        if isinstance(x, int) and isinstance(y, int):
-            places.append(Coordinate(x, y))
-    return places
-
-
 class Size(NamedTuple):
     width: int
     height: int
@@ -303,19 +292,6 @@ class Size(NamedTuple):
 # Qwen3-VL takes a token for each square of so many pixels a side.
 PATCH = 32
 DISTORTION_MOST = 0.02  # by which a picture may be stretched
-
-
-@lru_cache(maxsize=16)
-def picture_size(area: Rect, tokens: int, percent: int = 100, step: int = PATCH) -> Size:
-    """As many tokens as fit, in the proportions of the area."""
-    # No side is longer than `percent` of the area's. Both are multiples of `step`, unless that
-    # stretches it too much. So 1366x768 gets 42 * 24 = 1,008 tokens.
-    scale = min(percent / 100, math.sqrt(tokens / (area.width * area.height)) * PATCH)
-    exact = Size(int(area.width * scale + 1e-6) or 1, int(area.height * scale + 1e-6) or 1)
-    size = Size(*(side // step * step for side in exact))
-    stretched = size.height * area.width - size.width * area.height
-    is_like = abs(stretched) <= DISTORTION_MOST * size.width * area.height
-    return size if size.pixels and is_like else exact
 
 
 @dataclass(frozen=True)
@@ -1419,13 +1395,6 @@ class ResumeRecord(RunRecord, kind="resume"):
 
 
 @dataclass
-class HintRecord(Record, kind="hint"):
-    """Is what the person told the model."""
-
-    text: str = ""
-
-
-@dataclass
 class LookRecord(Record, kind="look"):
     """Is a screenshot that was taken."""
 
@@ -1442,18 +1411,6 @@ class LookRecord(Record, kind="look"):
     part: Region = (0, 0, 0, 0)
     title: str | None = None  # of the window in front, "" of our own; older journals have none
     pointer: Region = (0, 0, 0, 0)  # where it is drawn
-
-
-@dataclass
-class RequestRecord(Record, kind="request"):
-    """Is what was sent to a model: `sent` names all parts, `parts` holds those that are new."""
-
-    # First come its settings with the tools, then its messages, pictures aside.
-
-    call: int = 0
-    role: str = ""
-    sent: Sequence[str] = ()
-    parts: JsonDict = field(default_factory=dict)
 
 
 @dataclass
@@ -1578,14 +1535,6 @@ class MemorySnapshot(Record, kind="archive"):
 
 
 @dataclass
-class VerificationRecord(Record, kind="verification"):
-    """Is what was ruled on the checks of a task."""
-
-    text: str = ""
-    checks: Sequence[JsonDict] = ()  # each a Ruling
-
-
-@dataclass
 class StageRecord(Record, kind="stage"):
     """Is a picture of a story's turn: `raw` as captured, then `annotated` with its marks."""
 
@@ -1664,22 +1613,6 @@ def to_json(record: Record) -> JsonDict:
         if name in record.hints and value is not None:
             entry[name] = value
     return entry
-
-
-def from_json(entry: Mapping[str, object]) -> Record:
-    """Returns the record that JSON tells, without what is unknown or of another type.
-
-    Raises ValueError for what is no record, KeyError for one of an unknown kind.
-    """
-    kind = entry.get("kind")
-    if not isinstance(kind, str):
-        raise ValueError("there is no kind")
-    record = RECORDS[kind]
-    values: JsonDict = {}
-    for name, hint in record.hints.items():
-        with suppress(KeyError, TypeError):
-            values[name] = read_as(entry[name], hint)
-    return record(**values)
 
 
 # -- what is told beside every record, and stands in no journal
@@ -1799,7 +1732,6 @@ def colour_of(rgba: str) -> tuple[int, float]:
 
 
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
-PNG_END = b"\0\0\0\0IEND\xaeB`\x82"
 PNG_STREAM = slice(41, -16)  # where the one zlib stream of such a picture stands
 PNG_LEVEL = 3  # zlib's; 6 takes twice as long for a few per cent
 PIXELS_MOST = 8192 * 4608  # more than any screen has
@@ -1823,13 +1755,6 @@ def bgrx_to_rgb(pixels: bytes) -> bytearray:
     for channel in range(3):
         rgb[channel::3] = pixels[2 - channel :: 4]
     return rgb
-
-
-def rgb_to_bgrx(rgb: Sequence[int]) -> bytes:
-    pixels = bytearray(len(rgb) // 3 * 4)
-    for channel in range(3):
-        pixels[2 - channel :: 4] = rgb[channel::3]
-    return bytes(pixels)
 
 
 @lru_cache(maxsize=1)  # a screen often shows the same at the next look, too
@@ -2021,6 +1946,17 @@ def _draw_glow(
         edge = (place + stops[number - 1][0]) / 2
 
 
+def mark_places(mark: Mark) -> list[Coordinate]:
+    # Raises ToolError for a place outside the grid.
+    places = []
+    for number in "12" if mark.get("name", "drag") == "drag" else "1":
+        x = mark.get("x" + number)
+        y = mark.get("y" + number)
+        if isinstance(x, int) and isinstance(y, int):
+            places.append(Coordinate(x, y))
+    return places
+
+
 def _draw_heat(canvas: Canvas, act: Mark, age: int, heat: JsonDict) -> None:
     """Marks where an act was, smaller and fainter for each turn since.
 
@@ -2086,33 +2022,6 @@ def _draw_label(canvas: Canvas, text: str, place: Point, gap: int, taken: list[R
     left = plate.left + 2 * scale
     top = plate.top + scale
     canvas.text(left, top, text, 0xFFFFFF, scale)
-
-
-def annotate(
-    frame: Frame, turns: Sequence[Sequence[Mark]], boxes: Iterable[Mark], marks: JsonDict
-) -> bytes:
-    """Returns a frame's pixels with marks of acts, of which `turns` has the latest first.
-
-    On top is the number of each act of this turn, as "1 (20,30)" and "1 to (40,50)".
-    """
-    canvas = Canvas(frame.width, frame.height, frame.pixels)
-    heat = marks["executed_heat"]
-    for box in boxes if marks["bbox_heat"]["enabled"] else ():
-        _draw_box(canvas, box, marks["bbox_heat"])
-    ages = [*enumerate(turns)] if heat["enabled"] else []
-    for age, acts in reversed(ages):
-        for act in reversed(acts):
-            _draw_heat(canvas, act, age, heat)
-    gap = round(max(frame.width, frame.height) * heat["radius_scale"] * 0.75)
-    taken: list[Rect] = []
-    for number, act in enumerate(turns[0], 1):
-        words = str(number)
-        for place in mark_places(act):
-            text = f"{words} ({place.x},{place.y})"
-            point = to_point(place, canvas.area)
-            _draw_label(canvas, text, point, gap, taken)
-            words = f"{number} to"
-    return bytes(canvas.pixels)
 
 
 ####################################################################################################
@@ -3839,8 +3748,6 @@ KEY_NAME_MOST = 40  # characters that a refusal repeats of a name that no key ha
 # What a key types with shift on a US keyboard, by which models name keys.
 WITH_SHIFT = dict(zip("1234567890-=[]\\;',./`", '!@#$%^&*()_+{}|:"<>?~', strict=True))
 WITHOUT_SHIFT = {sign: key for key, sign in WITH_SHIFT.items()}
-# Signs whose key types nothing by itself on some keyboards, but goes into the next letter.
-DEAD_SIGNS = "`'^~\""
 
 
 def parse_chord(text: str) -> tuple[str, ...]:
@@ -5213,7 +5120,6 @@ SHOWING = frozenset("edit, combo box, tab, list item, tree item, table row, cell
 ANSWERING = ("button", "split button")
 # What opens even what else only shows something.
 OPENERS = ENTERING.union(("double_click", "triple_click"))
-ROW_ROLES = frozenset(("list", "list item", "table row", "data item"))
 # With one of these a dialog is a form, which asks nothing.
 FORM_PARTS = frozenset("tab, tabs, radio button, slider, spinner, list, tree, table".split(", "))
 ANSWERS_MOST = 7
@@ -5889,9 +5795,6 @@ def risks_to_confirm(attempt: Attempt, config: Config) -> list[str]:
     return [] if is_allowed(risks, attempt, config) else list(dict.fromkeys(risks))
 
 
-YES_S = 60.0  # for so long a yes is good
-
-
 def what_a_yes_is_for(attempt: Attempt) -> tuple[object, ...]:
     windows = [window.handle for window in attempt.reached]
     controls = [(control.role, control.name) for control in attempt.known]
@@ -6066,12 +5969,6 @@ def name_words(name: str) -> tuple[str, ...]:
     return tuple(_SAME_WORDS.get(word, word) for word in words if word not in _ROLE_WORDS)
 
 
-def says_only_field(said: str) -> bool:
-    """Tells whether a name says that it takes text and no more, as "text area"."""
-    words = re.findall(r"\w+", fold_label(said[:FACT_CHARACTERS]))
-    return not (name_words(said) or _FIELD_WORDS.isdisjoint(words))
-
-
 def names_agree(said: str, name: str) -> bool:
     """Tells whether two names can mean one thing: the words of one are all in the other."""
     # The order does not count. A name without a word that tells which thing it is agrees with all.
@@ -6229,6 +6126,10 @@ FRONT_POLL_S = 0.1
 SLOW_S = 0.02  # at 15 ms a sign Notepad of Windows 11 still lost some (rustdesk/rustdesk#15243)
 
 Switch = Callable[..., None]  # presses or releases a key or a button
+
+
+# Signs whose key types nothing by itself on some keyboards, but goes into the next letter.
+DEAD_SIGNS = "`'^~\""
 
 
 @dataclass(repr=False)  # it holds secrets
@@ -6841,6 +6742,9 @@ def gate_windows(actuator: Actuator, attempt: Attempt) -> None:
         attempt.holds_secret |= window.handle in filled
 
 
+ROW_ROLES = frozenset(("list", "list item", "table row", "data item"))
+
+
 def gate_controls(actuator: Actuator, attempt: Attempt) -> None:
     if actuator.config.controls == "off":
         return
@@ -6901,6 +6805,9 @@ def gate_line_breaks(actuator: Actuator, attempt: Attempt) -> None:
     if "\n" in lines and "send" in rules_met(RISKS, facts_of(attempt)):
         one = lines.replace("\n", LINE_BREAK) + text[len(lines) :]
         attempt.act = replace(attempt.act, args={**attempt.act.args, "text": one})
+
+
+YES_S = 60.0  # for so long a yes is good
 
 
 def gate_confirm(actuator: Actuator, attempt: Attempt) -> None:
@@ -7416,7 +7323,6 @@ CONTEXT_LEAST = 6000  # tokens: a turn takes about 3,900, its reply up to 1,400
 CONTEXT_ADVISED = 8192
 SAID_CHARS_MOST = 2000  # of an error's text that are searched; "no model " 17,000 times took 23 s
 TOKENS_MOST = 10**9  # more is no count of tokens, and sums of it overflow
-REPLY_CHARS_MOST = 64 << 10  # that are read: more than the longest thoughts of a small model
 NESTING_MOST = 64  # deeper JSON would break whoever writes it down again (RecursionError)
 
 
@@ -7557,9 +7463,6 @@ FAULTS = {kind: Fault(*about) for kind, *about in table_rows(_FAULTS)}
 # The part of a message that tells of a call which the server could not read.
 UNREAD_CALL = "unread_call"
 
-# What stays as it is, however often a run asks, once no other form of the request has cured it.
-PERMANENT_FAULTS = ("memory", "context", "pictures", "no_vision", "no_tools", "roles", "template")
-
 
 def _near(one: str, other: str) -> str:
     # Either of two patterns, and the other one not far behind it.
@@ -7627,14 +7530,6 @@ error  HTTP ...$
 _KINDS_SAID = [row.split(None, 1) for row in table_lines(_SAID)]
 
 
-def kind_of_fault(said: str, status: int) -> str:
-    # No text from outside is searched whole; its reason stands at the beginning or at the end.
-    part = SAID_CHARS_MOST // 2
-    searched = f"{said[:part]}{'':99}{said[-part:]} HTTP {status}"
-    kinds = (kind for kind, words in _KINDS_SAID if re.search(words, searched, re.I | re.S))
-    return next(kinds)
-
-
 def fault_sentence(kind: str, said: str, info: ModelInfo | None, port: object = "") -> str:
     """Says what a server did, and which of its settings to look at."""
     # What is there is too little, and of the numbers that are told it is the smallest.
@@ -7691,34 +7586,11 @@ def _count(value: object, *paths: str) -> int | None:
     return None
 
 
-def _error_text(value: object, choice: object) -> str:
-    # "" for none; a failure may have the form of a reply (vLLM, SGLang, MLX servers).
-    reason = str(found_at(choice, "finish_reason"))
-    if re.search("error|abort|fail|cancel", reason):
-        return message_text(found_at(choice, "message.content")) or reason
-    wrong = found_at(value, "error") if isinstance(value, dict) else value
-    if not (wrong or choice):  # vLLM and FastAPI write at the top
-        wrong = found_at(value, "message") or found_at(value, "detail")
-    return str(found_at(wrong, "message") or wrong or "")
-
-
 def _meant_name(name: str) -> str:
     # What names of one model have in common: LM Studio calls qwen3-vl-4b-instruct qwen/...-4b.
     last_part = re.split(r"[\\/]", name.lower())[-1]
     letters = re.sub(r":[0-9]+$|[^a-z0-9@]", "", last_part)
     return letters.replace("instruct", "")
-
-
-def _models(value: object) -> list[ModelInfo]:
-    # Those of any server's list, loaded ones first.
-    entries: dict[str, JsonDict] = {}
-    # llama.cpp tells of each model in both lists.
-    for entry in json_list(found_at(value, "models")) + json_list(found_at(value, "data")):
-        name = found_at(entry, "key") or found_at(entry, "id") or found_at(entry, "name")
-        if isinstance(name, str) and "embedding" not in f"{found_at(entry, 'type')} {name}":
-            entries.setdefault(name, {}).update(entry)
-    found = chain.from_iterable(starmap(_instances, entries.items()))
-    return sorted(found, key=lambda info: info.loaded is not True)
 
 
 LOADED = ("loaded", "loading", "running", "ready", "sleeping")  # which wakes up by itself
@@ -7794,25 +7666,7 @@ qwen359b qwen354b qwen352b qwen35 qwen36
 guiowl uitars holo1
 qwen25vl glm46v qwen2vl
 """.split()
-# The 4-bit files with the part that sees, in sizes as LM Studio and Ollama state them.
-DOWNLOAD_WORDS = (
-    "download one with `lms get qwen/qwen3-vl-4b` (3.3 GB; with 6 GB of graphics memory or less"
-    " `lms get qwen/qwen3-vl-2b`, 1.9 GB; with 12 GB or more `lms get qwen/qwen3-vl-8b`, 6.2 GB)"
-)
 NAMES_MOST = 8  # of models that a message or a question lists
-
-
-def _named(listed: Iterable[ModelInfo], wanted: str) -> ModelInfo | None:
-    # The one of exactly that name, else the first whose stored name means it.
-    letters = _meant_name(wanted)
-    meant = []
-    for info in listed:
-        if wanted in (info.name, info.stored):
-            return info
-        # Without an @ any quantization is meant.
-        if f"{_meant_name(info.stored)}@".startswith(f"{letters}@"):
-            meant.append(info)
-    return meant[0] if meant else None
 
 
 def _place_of_family(info: ModelInfo) -> float:
@@ -7822,18 +7676,6 @@ def _place_of_family(info: ModelInfo) -> float:
         if family in letters:
             return place + len(FAMILIES) if "thinking" in letters else place
     return math.inf
-
-
-def own_choice(able: list[ModelInfo]) -> ModelInfo | None:
-    """Returns the one loaded model, else that of the preferred family."""
-    meant = [info for info in able if info.loaded] or able
-    if len(meant) > 1:
-        meant = [info for info in meant if _place_of_family(info) < math.inf]
-    return min(meant, key=_place_of_family, default=None)
-
-
-def _names_to_type(listed: list[ModelInfo]) -> str:
-    return ", ".join(f'--model "{server_words(info.name)}"' for info in listed[:NAMES_MOST])
 
 
 ####################################################################################################
@@ -7875,6 +7717,72 @@ def endpoint_of(setting: str) -> urllib.parse.SplitResult:
     # Windows asks for localhost over IPv6 first, where nobody answers, and loses time.
     host = re.sub(r"^localhost(?=:|$)", "127.0.0.1", url.netloc.lower())
     return url._replace(netloc=host, path=path, fragment="")
+
+
+# The 4-bit files with the part that sees, in sizes as LM Studio and Ollama state them.
+DOWNLOAD_WORDS = (
+    "download one with `lms get qwen/qwen3-vl-4b` (3.3 GB; with 6 GB of graphics memory or less"
+    " `lms get qwen/qwen3-vl-2b`, 1.9 GB; with 12 GB or more `lms get qwen/qwen3-vl-8b`, 6.2 GB)"
+)
+
+
+REPLY_CHARS_MOST = 64 << 10  # that are read: more than the longest thoughts of a small model
+
+
+def _error_text(value: object, choice: object) -> str:
+    # "" for none; a failure may have the form of a reply (vLLM, SGLang, MLX servers).
+    reason = str(found_at(choice, "finish_reason"))
+    if re.search("error|abort|fail|cancel", reason):
+        return message_text(found_at(choice, "message.content")) or reason
+    wrong = found_at(value, "error") if isinstance(value, dict) else value
+    if not (wrong or choice):  # vLLM and FastAPI write at the top
+        wrong = found_at(value, "message") or found_at(value, "detail")
+    return str(found_at(wrong, "message") or wrong or "")
+
+
+def _models(value: object) -> list[ModelInfo]:
+    # Those of any server's list, loaded ones first.
+    entries: dict[str, JsonDict] = {}
+    # llama.cpp tells of each model in both lists.
+    for entry in json_list(found_at(value, "models")) + json_list(found_at(value, "data")):
+        name = found_at(entry, "key") or found_at(entry, "id") or found_at(entry, "name")
+        if isinstance(name, str) and "embedding" not in f"{found_at(entry, 'type')} {name}":
+            entries.setdefault(name, {}).update(entry)
+    found = chain.from_iterable(starmap(_instances, entries.items()))
+    return sorted(found, key=lambda info: info.loaded is not True)
+
+
+def _named(listed: Iterable[ModelInfo], wanted: str) -> ModelInfo | None:
+    # The one of exactly that name, else the first whose stored name means it.
+    letters = _meant_name(wanted)
+    meant = []
+    for info in listed:
+        if wanted in (info.name, info.stored):
+            return info
+        # Without an @ any quantization is meant.
+        if f"{_meant_name(info.stored)}@".startswith(f"{letters}@"):
+            meant.append(info)
+    return meant[0] if meant else None
+
+
+def _names_to_type(listed: list[ModelInfo]) -> str:
+    return ", ".join(f'--model "{server_words(info.name)}"' for info in listed[:NAMES_MOST])
+
+
+def kind_of_fault(said: str, status: int) -> str:
+    # No text from outside is searched whole; its reason stands at the beginning or at the end.
+    part = SAID_CHARS_MOST // 2
+    searched = f"{said[:part]}{'':99}{said[-part:]} HTTP {status}"
+    kinds = (kind for kind, words in _KINDS_SAID if re.search(words, searched, re.I | re.S))
+    return next(kinds)
+
+
+def own_choice(able: list[ModelInfo]) -> ModelInfo | None:
+    """Returns the one loaded model, else that of the preferred family."""
+    meant = [info for info in able if info.loaded] or able
+    if len(meant) > 1:
+        meant = [info for info in meant if _place_of_family(info) < math.inf]
+    return min(meant, key=_place_of_family, default=None)
 
 
 @dataclass
@@ -8512,17 +8420,6 @@ def is_answer(said: str, insists: bool) -> bool:
     if not said or _ATTEMPT.search(said):
         return False
     return insists or CLAIM.search(said) is not None
-
-
-def read_box(item: object) -> dict[str, int]:
-    """Reads a box of a story; returns nothing for what is none."""
-    box = {}
-    for corner in ("x1", "y1", "x2", "y2"):
-        place = read_axis(json_object(item).get(corner))
-        if place is None:
-            return {}
-        box[corner] = place
-    return box
 
 
 def story_in(said: str) -> JsonObject:
@@ -9270,12 +9167,7 @@ _ROWS = (
     ),
 )
 GRAMMARS: dict[str, Grammar] = {row.name: row for row in _ROWS}
-# Of models that can do more than act on a screen, such as plan.
-GENERAL_GRAMMARS = ("tools", "qwen3-vl", "qwen2.5-vl", "qwen3.5-xml")
 TOOLS_GRAMMAR = "tools"  # the described vocabularies, in which an unknown model is asked
-# Whose templates switch thinking, and what most unknown ones call that switch.
-THINKING_GRAMMARS = ("qwen3.5-xml", TOOLS_GRAMMAR)
-THINKING_SWITCH = "enable_thinking"
 
 # Trained in a grammar that is not known here, whatever they are made of.
 _OTHER_TRAINING = re.compile(
@@ -9915,6 +9807,22 @@ def hold_alone(stream: IO[str]) -> bool:
     return True
 
 
+def from_json(entry: Mapping[str, object]) -> Record:
+    """Returns the record that JSON tells, without what is unknown or of another type.
+
+    Raises ValueError for what is no record, KeyError for one of an unknown kind.
+    """
+    kind = entry.get("kind")
+    if not isinstance(kind, str):
+        raise ValueError("there is no kind")
+    record = RECORDS[kind]
+    values: JsonDict = {}
+    for name, hint in record.hints.items():
+        with suppress(KeyError, TypeError):
+            values[name] = read_as(entry[name], hint)
+    return record(**values)
+
+
 def read_journal(folder: Path, outline: bool = False) -> RunJournal:
     """Reads a run's records but for a torn last line; raises ConfigError if there are none.
 
@@ -9949,17 +9857,6 @@ def run_of(journal: RunJournal, folder: Path) -> RunRecord:
 def picture_name(name: str) -> str:
     """Returns the name if it is that of a picture in a run's folder, else nothing."""
     return name if re.fullmatch(r"(?:[\w-]+/)?[\w-]+\.png", name) else ""
-
-
-def read_picture(folder: Path, name: str) -> tuple[bytes, int, int]:
-    """Returns (RGB, width, height) of a run's screenshot; raises AgentError."""
-    try:
-        return png_to_rgb(in_run(folder, picture_name(name)).read_bytes())
-    except (AgentError, OSError) as error:
-        reason = getattr(error, "strerror", None) or str(error).rstrip(".")
-        raise AgentError(
-            f"The screenshot {name[:80]} of {folder} cannot be read: {reason}."
-        ) from None
 
 
 def known_runs(root: Path) -> dict[int, Path]:
@@ -10339,6 +10236,11 @@ RUNGS = {
 END_TOKENS = 16  # that a server may count or not
 
 
+# Whose templates switch thinking, and what most unknown ones call that switch.
+THINKING_GRAMMARS = ("qwen3.5-xml", TOOLS_GRAMMAR)
+THINKING_SWITCH = "enable_thinking"
+
+
 @dataclass
 class Asker:
     """Asks in the form that a server takes, which it learns by what that answers."""
@@ -10479,6 +10381,29 @@ class Asker:
                 self.patience = SILENT_REPLIES_MOST  # of the other form
                 return "silent"
         return ""
+
+
+@dataclass
+class HintRecord(Record, kind="hint"):
+    """Is what the person told the model."""
+
+    text: str = ""
+
+
+@dataclass
+class RequestRecord(Record, kind="request"):
+    """Is what was sent to a model: `sent` names all parts, `parts` holds those that are new."""
+
+    # First come its settings with the tools, then its messages, pictures aside.
+
+    call: int = 0
+    role: str = ""
+    sent: Sequence[str] = ()
+    parts: JsonDict = field(default_factory=dict)
+
+
+# What stays as it is, however often a run asks, once no other form of the request has cured it.
+PERMANENT_FAULTS = ("memory", "context", "pictures", "no_vision", "no_tools", "roles", "template")
 
 
 @dataclass(kw_only=True)
@@ -10830,12 +10755,6 @@ def difference(
     return reduce(Rect.union, bands) if bands else None
 
 
-# So far around a click, in frame pixels, is looked before it is repeated: the middle of a menu's
-# row looks like an empty page.
-SPOT = Rect(-96, -12, 192, 24)
-NOTHING_DONE = "{}: not accepted, since nothing was done yet. Do the first step for it"
-REPEATED = """You have just done this, and it changed what is there: look at what is there now. If \
-it is meant once more, say the same again. Nothing was done."""
 SCREENS_KEPT = 12  # more than the turns without progress that end a run
 
 
@@ -10927,6 +10846,19 @@ def part_around(point: Point, area: Rect) -> Rect:
     left = min(point.x - width // 2, area.right - width)
     top = min(point.y - height // 2, area.bottom - height)
     return Rect(max(left, area.left), max(top, area.top), width, height)
+
+
+@lru_cache(maxsize=16)
+def picture_size(area: Rect, tokens: int, percent: int = 100, step: int = PATCH) -> Size:
+    """As many tokens as fit, in the proportions of the area."""
+    # No side is longer than `percent` of the area's. Both are multiples of `step`, unless that
+    # stretches it too much. So 1366x768 gets 42 * 24 = 1,008 tokens.
+    scale = min(percent / 100, math.sqrt(tokens / (area.width * area.height)) * PATCH)
+    exact = Size(int(area.width * scale + 1e-6) or 1, int(area.height * scale + 1e-6) or 1)
+    size = Size(*(side // step * step for side in exact))
+    stretched = size.height * area.width - size.width * area.height
+    is_like = abs(stretched) <= DISTORTION_MOST * size.width * area.height
+    return size if size.pixels and is_like else exact
 
 
 def frame_size(area: Rect, config: Config) -> Size:
@@ -11297,7 +11229,6 @@ HITS = frozenset("click double_click triple_click right_click middle_click click
 # What only tells of something.
 CAPTIONS = frozenset(("text", "image", "tooltip", *HOLDERS))
 NO_CONTROL = Control("", "pane", NOWHERE)  # what nobody tells of
-SMALL = 24  # pixels of a picture; smaller targets are missed twice as often
 # What can have the keyboard and takes no text.
 TEXTLESS = frozenset("button, checkbox, radio button, link, tab, slider, menu item".split(", "))
 
@@ -11305,10 +11236,10 @@ TEXTLESS = frozenset("button, checkbox, radio button, link, tab, slider, menu it
 QUOTED_NAME = re.compile(r"[\"'“„«‘](.{1,60}?)[\"'”“»’](?!\w)")
 
 
-def quoted_in_sentence(act: Act) -> str:
-    """Returns what an act of a grammar means, if its sentence quotes one name."""
-    quoted = QUOTED_NAME.findall(act.label)
-    return str(quoted[0]) if len(quoted) == 1 else ""
+def says_only_field(said: str) -> bool:
+    """Tells whether a name says that it takes text and no more, as "text area"."""
+    words = re.findall(r"\w+", fold_label(said[:FACT_CHARACTERS]))
+    return not (name_words(said) or _FIELD_WORDS.isdisjoint(words))
 
 
 @dataclass
@@ -11885,6 +11816,24 @@ def other_names(then: PlaceRecord, now: PlaceRecord) -> str:
     return ""
 
 
+def rgb_to_bgrx(rgb: Sequence[int]) -> bytes:
+    pixels = bytearray(len(rgb) // 3 * 4)
+    for channel in range(3):
+        pixels[2 - channel :: 4] = rgb[channel::3]
+    return bytes(pixels)
+
+
+def read_picture(folder: Path, name: str) -> tuple[bytes, int, int]:
+    """Returns (RGB, width, height) of a run's screenshot; raises AgentError."""
+    try:
+        return png_to_rgb(in_run(folder, picture_name(name)).read_bytes())
+    except (AgentError, OSError) as error:
+        reason = getattr(error, "strerror", None) or str(error).rstrip(".")
+        raise AgentError(
+            f"The screenshot {name[:80]} of {folder} cannot be read: {reason}."
+        ) from None
+
+
 def other_pixels(step: Step, folder: Path, place: Place) -> str:
     """Raises AgentError for a lost picture."""
     frame = place.frame
@@ -11905,20 +11854,6 @@ def other_pixels(step: Step, folder: Path, place: Place) -> str:
             return f"something else stands at {to_grid(middle_of(letter), frame.rect)}"
         spared.append(known)
     return ""
-
-
-def why_not_here(step: Step, folder: Path, place: Place) -> str:
-    """Why this is not where the act belongs, "" if it is.
-
-    What needs no place, such as a shortcut, needs the right window at most.
-    """
-    keys = keys_of(step.act)
-    if step.act.name in ("open_app", "focus_window") or "win" in keys.split("+"):
-        return ""
-    told = other_names(step.place, place.record) if step.place else ""
-    if told or (keys and not INSIDE.fullmatch(keys)):
-        return told
-    return other_pixels(step, folder, place)
 
 
 NEIGHBOURS_MOST = 6
@@ -11959,51 +11894,6 @@ def found_again(then: JsonDict, controls: Sequence[Control]) -> Control | None:
     if len(alike) > 1:
         alike = [control for control in alike if row_of(control, controls) == then["row"]]
     return alike[0] if len(alike) == 1 else None
-
-
-def shown_step_here(step: Step, folder: Path, place: Place) -> tuple[Step, str]:
-    """A step that was shown, aimed at its control as that stands now, or why it cannot be done.
-
-    Who a control is comes before how it looks: pixels count only where Windows names nothing.
-    """
-    shown = step.place or PlaceRecord()
-    then = shown.control or {}
-    program = shown.program
-    frame = place.frame
-    windows = [place.window, frame.window]
-    held = {window.handle: window for window in windows if window and window.program == program}
-    if not held:
-        front = frame.window.program if frame.window else "nothing"
-        return step, f"{program} is not there, but {front}"
-    if keys_of(step.act):
-        focus = place.controls.one(None)
-        if then["role"] and focus and not is_target(then, focus):
-            return step, f"the keyboard is in {quoted_control(focus)}, not in {then['name']!r}"
-        return step, ""
-    if not then["role"]:
-        return step, other_pixels(replace(step, place=None), folder, place)
-    controls: list[Control] = []
-    for window in held.values():
-        controls += place.eyes.desktop.control_source.ask(window)
-    control = found_again(then, controls)
-    if control is None:
-        return step, f"there is no {then['role']} {then['name']!r} as it was shown"
-    across, down, width, height = then["at"]
-    box = control.rect
-    point = Point(box.left + across * box.width // width, box.top + down * box.height // height)
-    if not frame.area.contains(point):
-        return step, f"{quoted_control(control)} is out of sight"
-    at = to_grid(point, frame.area)
-    args = {**step.act.args, "position": at}
-    if (
-        step.act.name == "type_text"
-        and then["empty"]
-        and control.value
-        and "\n" not in control.value
-    ):
-        args["clear"] = True
-    done = step.checked is not None and step.checked == control.checked
-    return replace(step, act=replace(step.act, args=args), done=done), ""
 
 
 def values_given(items: Iterable[str]) -> dict[str, str]:
@@ -12147,6 +12037,12 @@ class Progress(StateRecord):
         return new
 
 
+def quoted_in_sentence(act: Act) -> str:
+    """Returns what an act of a grammar means, if its sentence quotes one name."""
+    quoted = QUOTED_NAME.findall(act.label)
+    return str(quoted[0]) if len(quoted) == 1 else ""
+
+
 @dataclass
 class Run:
     """Holds what stays the same from the beginning of a run to its end, but for `progress`."""
@@ -12237,6 +12133,10 @@ def aim_of(act: Act) -> Aim:
     return act.name, [*targets_of(act)]
 
 
+REPEATED = """You have just done this, and it changed what is there: look at what is there now. If \
+it is meant once more, say the same again. Nothing was done."""
+
+
 def object_to(run: Run, act: Act, look: Look) -> None:
     """Raises ToolError where an act is not done at once; the same again is obeyed."""
     why = ""
@@ -12254,6 +12154,11 @@ def object_to(run: Run, act: Act, look: Look) -> None:
         error = ToolError(why, OTHER_CONTROL)
         error.advice = why
         raise error
+
+
+# So far around a click, in frame pixels, is looked before it is repeated: the middle of a menu's
+# row looks like an empty page.
+SPOT = Rect(-96, -12, 192, 24)
 
 
 def repeats(run: Run, act: Act, frame: Frame) -> bool:
@@ -12278,6 +12183,9 @@ def is_typed_again(run: Run, act: Act) -> bool:
         return False
     field = run.controls.one(None) or NO_CONTROL
     return field.role in FIELDS and not field.password and field.value == act.text
+
+
+SMALL = 24  # pixels of a picture; smaller targets are missed twice as often
 
 
 def aim_closer(run: Run, act: Act, look: Look) -> tuple[Act, Look]:
@@ -12758,6 +12666,14 @@ YES_NEEDED = 4
 NO_MOST = 3
 
 
+@dataclass
+class VerificationRecord(Record, kind="verification"):
+    """Is what was ruled on the checks of a task."""
+
+    text: str = ""
+    checks: Sequence[JsonDict] = ()  # each a Ruling
+
+
 def judge(run: Run, evidence: str, is_last: bool = False) -> Sequence[Ruling]:
     """Rules on each check by a fresh look and by facts, which stand above every word."""
     # Nothing where nobody is to be asked, nor of a dry run, where nothing was done. What a fact
@@ -13078,6 +12994,9 @@ FINAL_ANSWER = "final_answer"  # words in the place of a call, which may say tha
 
 def final_answer(said: str) -> Act:
     return Act(FINAL_ANSWER, {}, ToolCall(FINAL_ANSWER, {}), said=said)
+
+
+NOTHING_DONE = "{}: not accepted, since nothing was done yet. Do the first step for it"
 
 
 def perform(run: Run, act: Act, look: Look) -> Deed:
@@ -13401,6 +13320,65 @@ WAY_CLAIM = (
 WAY_LEFT = "DONE SO FAR, as in an earlier run of this task: {}. THEN CAME {}"
 
 
+def shown_step_here(step: Step, folder: Path, place: Place) -> tuple[Step, str]:
+    """A step that was shown, aimed at its control as that stands now, or why it cannot be done.
+
+    Who a control is comes before how it looks: pixels count only where Windows names nothing.
+    """
+    shown = step.place or PlaceRecord()
+    then = shown.control or {}
+    program = shown.program
+    frame = place.frame
+    windows = [place.window, frame.window]
+    held = {window.handle: window for window in windows if window and window.program == program}
+    if not held:
+        front = frame.window.program if frame.window else "nothing"
+        return step, f"{program} is not there, but {front}"
+    if keys_of(step.act):
+        focus = place.controls.one(None)
+        if then["role"] and focus and not is_target(then, focus):
+            return step, f"the keyboard is in {quoted_control(focus)}, not in {then['name']!r}"
+        return step, ""
+    if not then["role"]:
+        return step, other_pixels(replace(step, place=None), folder, place)
+    controls: list[Control] = []
+    for window in held.values():
+        controls += place.eyes.desktop.control_source.ask(window)
+    control = found_again(then, controls)
+    if control is None:
+        return step, f"there is no {then['role']} {then['name']!r} as it was shown"
+    across, down, width, height = then["at"]
+    box = control.rect
+    point = Point(box.left + across * box.width // width, box.top + down * box.height // height)
+    if not frame.area.contains(point):
+        return step, f"{quoted_control(control)} is out of sight"
+    at = to_grid(point, frame.area)
+    args = {**step.act.args, "position": at}
+    if (
+        step.act.name == "type_text"
+        and then["empty"]
+        and control.value
+        and "\n" not in control.value
+    ):
+        args["clear"] = True
+    done = step.checked is not None and step.checked == control.checked
+    return replace(step, act=replace(step.act, args=args), done=done), ""
+
+
+def why_not_here(step: Step, folder: Path, place: Place) -> str:
+    """Why this is not where the act belongs, "" if it is.
+
+    What needs no place, such as a shortcut, needs the right window at most.
+    """
+    keys = keys_of(step.act)
+    if step.act.name in ("open_app", "focus_window") or "win" in keys.split("+"):
+        return ""
+    told = other_names(step.place, place.record) if step.place else ""
+    if told or (keys and not INSIDE.fullmatch(keys)):
+        return told
+    return other_pixels(step, folder, place)
+
+
 class Repeat(Loop):
     """The acts of an earlier run, while the screen is as it was before each of them."""
 
@@ -13674,15 +13652,6 @@ def planner_question(run: Run) -> str:
         stalled=run.progress.stalled if run.progress.stalled > 1 else 0,
         question=FIRST_QUESTION if first else REVIEW_QUESTION,
     )
-
-
-def expectation_of(last: ActionRecord, form: ReportForm) -> dict[str, str]:
-    """Tells why the last action was done, and what was expected of it."""
-    found = report_fields(last.response_text)
-    return {
-        "reason": cut(last.reasoning or found.get(form.step, ""), 120),
-        "expected": cut(found.get(form.success, ""), 120),
-    }
 
 
 def executor_question(run: Run, look: Look) -> str:
@@ -14351,6 +14320,44 @@ def story_mark(act: Act) -> JsonDict:
         mark[f"x{number}"] = place.x
         mark[f"y{number}"] = place.y
     return mark
+
+
+def annotate(
+    frame: Frame, turns: Sequence[Sequence[Mark]], boxes: Iterable[Mark], marks: JsonDict
+) -> bytes:
+    """Returns a frame's pixels with marks of acts, of which `turns` has the latest first.
+
+    On top is the number of each act of this turn, as "1 (20,30)" and "1 to (40,50)".
+    """
+    canvas = Canvas(frame.width, frame.height, frame.pixels)
+    heat = marks["executed_heat"]
+    for box in boxes if marks["bbox_heat"]["enabled"] else ():
+        _draw_box(canvas, box, marks["bbox_heat"])
+    ages = [*enumerate(turns)] if heat["enabled"] else []
+    for age, acts in reversed(ages):
+        for act in reversed(acts):
+            _draw_heat(canvas, act, age, heat)
+    gap = round(max(frame.width, frame.height) * heat["radius_scale"] * 0.75)
+    taken: list[Rect] = []
+    for number, act in enumerate(turns[0], 1):
+        words = str(number)
+        for place in mark_places(act):
+            text = f"{words} ({place.x},{place.y})"
+            point = to_point(place, canvas.area)
+            _draw_label(canvas, text, point, gap, taken)
+            words = f"{number} to"
+    return bytes(canvas.pixels)
+
+
+def read_box(item: object) -> dict[str, int]:
+    """Reads a box of a story; returns nothing for what is none."""
+    box = {}
+    for corner in ("x1", "y1", "x2", "y2"):
+        place = read_axis(json_object(item).get(corner))
+        if place is None:
+            return {}
+        box[corner] = place
+    return box
 
 
 class Story(Loop):
@@ -16511,6 +16518,15 @@ NOTE: the last {stalled} turns made no progress; do something different.
 Check the last action, then call one tool."""
 
 
+def expectation_of(last: ActionRecord, form: ReportForm) -> dict[str, str]:
+    """Tells why the last action was done, and what was expected of it."""
+    found = report_fields(last.response_text)
+    return {
+        "reason": cut(last.reasoning or found.get(form.step, ""), 120),
+        "expected": cut(found.get(form.success, ""), 120),
+    }
+
+
 class DescribedAgents(TwoAgents):
     """A planner that archives, and reviews in turns of its own; the executor sees eight actions."""
 
@@ -16681,6 +16697,10 @@ def chosen_profile(name: str, config: Config) -> Profile:
     return profile
 
 
+# Of models that can do more than act on a screen, such as plan.
+GENERAL_GRAMMARS = ("tools", "qwen3-vl", "qwen2.5-vl", "qwen3.5-xml")
+
+
 def fitting_profile(profile: Profile, config: Config, model: ModelInfo, chosen: Any) -> Profile:
     """Gives native for one that is not `chosen`, if the model was made for screens alone."""
     is_fixed = chosen or config.described or config.executor_grammar
@@ -16741,6 +16761,9 @@ STORY_STATE: JsonDict = {
     "observation": "",
     "vlm_json": "",
 }
+
+
+PNG_END = b"\0\0\0\0IEND\xaeB`\x82"
 
 
 class StoryPanel(Panel):
