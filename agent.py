@@ -10161,9 +10161,6 @@ def reply_lines(message: JsonDict) -> list[str]:
     return lines
 
 
-CALL_CHARS = 600  # most of a call that is shown again
-
-
 def answered_call(call: ToolCall, number: int, answer: str) -> tuple[JsonDict, Message]:
     """Returns a call as a message of the model holds it, and the message that answers it."""
     identity = f"call{number:05d}"  # the strictest templates want nine signs
@@ -10583,10 +10580,8 @@ class Session(Asker):
             answers = [Message("user", advice)]
             # Its own call is shown as one; no words of ours in its mouth, which it says again.
             for call in harmless_calls(reply)[:1] if asking.tools else []:
-                if len(str(call.arguments)) < CALL_CHARS:
-                    shown, answer = answered_call(call, len(asking.messages), advice)
-                    spoken = Message("assistant", "", more={"tool_calls": [shown]})
-                    answers = [spoken, answer]
+                shown, answer = answered_call(call, len(asking.messages), advice)
+                answers = [Message("assistant", "", more={"tool_calls": [shown]}), answer]
             asking = asking._replace(messages=[*asking.messages, *answers])
 
     def note_lost(self, error: ToolError) -> None:
