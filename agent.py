@@ -12941,7 +12941,10 @@ def turn(run: Run, loop: Loop) -> None:
     look = loop.look()
     try:
         for act, seen in loop.acts(look):  # which asks, and reads the reply
-            deed = judge_deed(run, perform(run, act, seen))
+            if act.name in HANDS:
+                deed = judge_deed(run, touch(run, act, seen))
+            else:
+                deed = perform(run, act, seen)
             deed = loop.heard(deed, seen)
             keep(run, act, deed, seen)
             helped.append(deed.helped)
@@ -12995,7 +12998,7 @@ NOTHING_DONE = "{}: not accepted, since nothing was done yet. Do the first step 
 
 
 def perform(run: Run, act: Act, look: Look) -> Deed:
-    """Does what an act says; the deed tells what came of it, and whether the run ends."""
+    """Does what needs no hands; the deed tells what came of it, and whether the run ends."""
     args = act.args
     if act.name in ("report_complete", "answer"):
         return check_completion(run, act, args["evidence"])
@@ -13019,9 +13022,7 @@ def perform(run: Run, act: Act, look: Look) -> Deed:
         return Deed(act, "Looked", helped=is_watching(run, look))
     if act.name == "wait":
         return wait_a_while(run, act, look, args["seconds"])
-    if act.name == "zoom":
-        return zoom_in(run, act, look, args["position"])
-    return touch(run, act, look)
+    return zoom_in(run, act, look, args["position"])
 
 
 WAITS_S = 600.0  # without other progress, in which waiting and watching still count as such
@@ -13114,9 +13115,6 @@ NEAR = 50  # steps of the grid, within which places are said for the same thing
 def judge_deed(run: Run, deed: Deed) -> Deed:
     """Tells of what was done by hand whether it helped."""
     progress = run.progress
-    name = deed.act.name
-    if name not in HANDS:
-        return deed
     helped: bool | None = deed.new or deed.became == "dry"
     if deed.refused == OTHER_CONTROL and len(progress.objected) == 1:
         helped = None  # only one in a row, so that objections cannot go on without end
@@ -13130,7 +13128,9 @@ def judge_deed(run: Run, deed: Deed) -> Deed:
             progress.stirred = True
         elif progress.stirred is None:
             progress.stirred = False
-    if name == "move":  # screens are compared without the pointer, so a move changes nothing
+    if (
+        deed.act.name == "move"
+    ):  # screens are compared without the pointer, so a move changes nothing
         helped = progress.is_new_try(deed.act) and not deed.refused
         deed = replace(deed, changed=None)
     if helped:
