@@ -25,7 +25,7 @@ from tests.scripted import PLAN, EngineCase, Trial, call, role_of, text, user_te
 from tests.test_main import CommandLineCase, copy_folder
 
 # What a process knows of its own screens and acts alone; the files are those of the run's beginning.
-UNKEPT = {"began", "filled", "files", "screens", "tried", "last", "objected", "replaced"}
+UNKEPT = {"began", "filled", "files", "idle", "screens", "tried", "last", "objected", "replaced"}
 
 
 def facts(state: agent.Progress) -> dict[str, Any]:
