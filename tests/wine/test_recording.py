@@ -1,0 +1,193 @@
+"""Shown once by a hand that is not the program's, on a real Win32 desktop, and done again with other values."""
+
+from __future__ import annotations
+
+import shutil
+import time
+import unittest
+
+from tests.wine.rig import (
+    ALONE,
+    HERE,
+    Desktop,
+    Json,
+    Program,
+    json_lines,
+    shared_desktop,
+    until,
+    windows_path,
+)
+
+PAUSE_S = 0.35  # of a person between two acts
+
+
+class Showing(unittest.TestCase):
+    desktop: Desktop
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.desktop = shared_desktop()
+
+    def setUp(self) -> None:
+        self.addCleanup(shutil.rmtree, self.desktop.folder / "dumps", True)
+        self.addCleanup(self.desktop.close, "python.exe", "notepad.exe")
+
+    def hand(self, *words: object) -> None:
+        """What the person does with mouse or keyboard, and then rests a moment."""
+        self.desktop.host("xdotool", *map(str, words))
+        time.sleep(PAUSE_S)
+
+    def click(self, x: int, y: int) -> None:
+        self.hand("mousemove", x, y)
+        self.hand("click", 1)
+
+    def type(self, text: str) -> None:
+        self.hand("type", "--delay", 40, text)
+
+    def teach(self, name: str, answers: str) -> Program:
+        """A recording that has begun."""
+        words = (
+            windows_path(HERE / "teacher.py"),
+            answers,
+            "--teach",
+            name,
+            "--set",
+            "takeover_quiet=0",
+        )
+        program = Program(self.desktop, *words)
+        until("it records", lambda: "1 ..." in program.text or program.process.poll() is not None)
+        time.sleep(1.5)
+        return program
+
+    def shown(self, program: Program) -> str:
+        """All that it printed, after the person ended it."""
+        self.hand("key", "ctrl+alt+BackSpace")
+        code, output = program.finish()
+        self.assertEqual(code, 0, output)
+        return output
+
+    def again(self, name: str, *options: str) -> tuple[int, str]:
+        words = (
+            "--again",
+            name,
+            "--endpoint",
+            "http://127.0.0.1:9/v1",
+            "--confirm",
+            "never",
+            *ALONE,
+            *options,
+        )
+        return self.desktop.agent(*words).finish()
+
+
+class Notepad(Showing):
+    def test_a_note_is_shown_once_and_written_again_under_other_names(self) -> None:
+        self.desktop.host("wine", "start", "notepad")
+        time.sleep(3)
+        program = self.teach("write a note", "|text|file||")
+        self.click(400, 300)
+        self.type("Hello from me")
+        self.hand("key", "ctrl+s")
+        time.sleep(2)
+        self.type(r"C:\first.txt")
+        self.hand("key", "Return")
+        time.sleep(1)
+        output = self.shown(program)
+        self.assertEqual(self.desktop.file(r"C:\first.txt").read_bytes(), b"Hello from me", output)
+        for number in range(3):
+            self.desktop.close("notepad.exe")
+            self.desktop.host("wine", "start", "notepad")
+            time.sleep(3)
+            given = "--with", f"text=Number {number}: ä€ß", "--with", rf"file=C:\note{number}.txt"
+            code, output = self.again("write a note", *given)
+            self.assertEqual(code, 0, output)
+            self.assertIn("completed: Repeated", output)
+            written = self.desktop.file(rf"C:\note{number}.txt")
+            self.assertTrue(written.exists(), output)
+
+
+class Customers(Showing):
+    """A form with a field, a drop-down list, a box, and records that nearly share a name."""
+
+    FILE = r"C:\customers.jsonl"
+
+    def form(self, left: int, top: int, font: int = 20, order: int = 1) -> Program:
+        self.scale, self.corner = font, (left, top)
+        program = Program(
+            self.desktop,
+            windows_path(HERE / "form.py"),
+            self.FILE,
+            *map(str, (left, top, font, order)),
+        )
+        time.sleep(3)
+        return program
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.desktop.file(self.FILE).unlink(missing_ok=True)
+
+    def at(self, across: int, down: int) -> tuple[int, int]:
+        """A place of the form's inside, in tenths of a letter; its frame is added."""
+        left, top = self.corner
+        return left + 4 + across * self.scale // 10, top + 23 + down * self.scale // 10
+
+    def saved(self) -> list[Json]:
+        return json_lines(self.desktop.file(self.FILE))
+
+    def test_it_is_filled_in_again_wherever_it_stands_and_however_large_it_is(self) -> None:
+        form = self.form(100, 100)
+        program = self.teach("enter a customer", "|name||||")
+        self.click(*self.at(150, 18))
+        self.type("Muster, Max")
+        self.click(*self.at(75, 66))
+        self.click(*self.at(100, 91))
+        output = self.shown(program)
+        self.assertEqual(self.saved(), [{"name": "Muster, Max", "city": "", "paid": True}], output)
+        form.process.kill()
+        for number, (left, top, font) in enumerate(
+            ((100, 100, 20), (700, 300, 20), (300, 200, 28)), 1
+        ):
+            form = self.form(left, top, font)
+            code, output = self.again("enter a customer", "--with", f"name=Nr. {number}")
+            self.assertEqual(code, 0, output)
+            self.assertEqual(
+                self.saved()[-1], {"name": f"Nr. {number}", "city": "", "paid": True}, output
+            )
+            self.assertEqual(len(self.saved()), number + 1)
+            form.process.kill()
+            self.desktop.close("python.exe")
+
+    def test_another_record_is_never_taken_for_the_one_that_was_shown(self) -> None:
+        form = self.form(100, 100)
+        program = self.teach("delete Anna", "||")
+        self.click(*self.at(60, 117))
+        self.click(*self.at(160, 91))
+        output = self.shown(program)
+        self.assertEqual(self.saved()[-1:], [{"deleted": "Meier, Anna · Basel"}], output)
+        form.process.kill()
+        self.desktop.close("python.exe")
+        for order, ends, deleted in ((1, 0, 2), (-1, 1, 2)):
+            form = self.form(100, 100, order=order)
+            code, output = self.again("delete Anna")
+            self.assertEqual((code, len(self.saved())), (ends, deleted), output)
+            self.assertEqual({entry["deleted"] for entry in self.saved()}, {"Meier, Anna · Basel"})
+            form.process.kill()
+            self.desktop.close("python.exe")
+
+    def test_what_is_picked_in_a_drop_down_list_is_picked_again(self) -> None:
+        form = self.form(100, 100)
+        program = self.teach("pick Bern", "||||")
+        self.click(*self.at(150, 18))
+        self.type("Muster")
+        self.click(*self.at(220, 42))
+        self.click(*self.at(120, 66))
+        self.click(*self.at(100, 91))
+        output = self.shown(program)
+        self.assertEqual(self.saved()[-1]["name"], "Muster", output)
+        city = self.saved()[-1]["city"]
+        self.assertIn(city, ("Basel", "Bern", "Olten"))
+        form.process.kill()
+        self.desktop.close("python.exe")
+        form = self.form(600, 200)
+        code, output = self.again("pick Bern")
+        self.assertEqual((code, self.saved()[-1]["city"]), (0, city), output)
