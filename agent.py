@@ -1454,6 +1454,7 @@ class IntentRecord(Record, kind="intent"):
     way: int | None = None  # as in Act
     value: str | None = None  # of a step that was shown: whose value is typed or picked
     checked: bool | None = None  # how a step that was shown leaves its control
+    picked: str | None = None  # what it leaves in a list that drops down
 
 
 @dataclass
@@ -11693,6 +11694,7 @@ class Step:
     # Of one that a person showed: the name of the value that is typed, and how it leaves a box.
     value: str | None = None
     checked: bool | None = None
+    picked: str | None = None  # what a list that drops down holds then
     done: bool = False  # whether that is so already
 
     @property
@@ -11779,7 +11781,8 @@ def recorded_way(folder: Path) -> Way:
                     mouse = [value.get("x"), value.get("y")]
                     args[name] = mouse
             act = replace(words.parse(ToolCall(tool, args)), way=len(steps) + 1)
-            steps.append(Step(act, look, place, patience_s, intent.value, intent.checked))
+            left = (intent.value, intent.checked, intent.picked)
+            steps.append(Step(act, look, place, patience_s, *left))
             if any(look.part) or look.title is None:
                 mouse = []
             patience_s = REPLAY_PATIENCE_S
@@ -13486,7 +13489,20 @@ class Repeat(Loop):
             return replace(deed, helped=None)
         self.way.next = deed.act.way or 0
         self.way.reach = 1
+        if not deed.refused and self.way.next:
+            self.check_pick(self.way.steps[self.way.next - 1])
         return replace(deed, helped=not deed.refused)
+
+    def check_pick(self, step: Step) -> None:
+        """Raises End if a list that drops down holds something else than what was picked in it."""
+        if step.picked is None or not step.place or not step.place.control:
+            return
+        window = self.run.eyes.desktop.foreground()
+        known = self.run.eyes.desktop.control_source.ask(window) if window else ()
+        control = found_again(step.place.control, known)
+        if control and control.value != step.picked:
+            holds = f"{quoted_control(control)} holds {control.value!r}, not {step.picked!r}"
+            raise End(Outcome("differs", holds))
 
     def close(self, helped: bool | None, end: Outcome | None) -> None:
         if self.deed is None or self.needs_look:
@@ -18473,7 +18489,7 @@ class ShownStep:
     seen: Seen
     ms: int = 0  # when it was done
     checked: bool | None = None  # how it left its control
-    note: str = ""  # what is told of it besides
+    picked: str | None = None  # what it left in a list that drops down
 
 
 @dataclass
@@ -18592,12 +18608,17 @@ class Recorder:
         elif entry and entry.enter:
             self._left_by_enter(entry)
         if self.steps and self._written < len(self.steps):
-            step = self.steps[-1]
-            control = step.seen.control
-            if control and control.checked is not None and step.tool == "click":
-                now = self.controls.one(middle_of(control.rect))
-                if now and now.role == control.role:
-                    step.checked = now.checked
+            self._read_control(self.steps[-1])
+
+    def _read_control(self, step: ShownStep) -> None:
+        # How a click left its box, or the list that it dropped down before.
+        control = step.seen.control
+        if control is None or step.tool != "click":
+            return
+        now = self.controls.one(middle_of(control.rect))
+        if now and now.role == control.role:
+            step.checked = now.checked
+            step.picked = now.value if now.role == "combo box" else None
 
     def _left_by_enter(self, entry: Entry) -> None:
         del entry.keys[entry.enter - 1 :]
@@ -18661,6 +18682,14 @@ class Recorder:
                 last.ms = pressed.ms
                 last.checked = None
                 return
+        opened = self.steps[-1].seen.control if self.steps else None
+        unnamed = not (seen.control and seen.control.name)
+        picks = unnamed or is_same_control(seen.control, opened)
+        if opened and opened.role == "combo box" and picks:
+            # What drops down has no name: it lies so far below the list's own place.
+            seen = seen._replace(control=opened, window=self.steps[-1].seen.window)
+            label["element_name"] = name_in_step(opened)
+            self.steps[-1].picked = None  # which only opened it
         self._add(CLICKS[note.what], {**label, "position": first}, seen, pressed.ms)
 
     def _take_wheel(self, note: Note) -> None:
@@ -18841,8 +18870,9 @@ def write_step(
             control=target_of(seen.control, seen.place, seen.others),
         )
     )
-    logger.tell(IntentRecord(tool=act.name, args=act.given, checked=step.checked))
-    result = f"Shown by the person{step.note}"
+    intent = IntentRecord(tool=act.name, args=act.given)
+    logger.tell(replace(intent, checked=step.checked, picked=step.picked))
+    result = "Shown by the person"
     logger.tell(ResultRecord(result=result, changed=True))
     logger.tell(
         ActionRecord(
