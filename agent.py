@@ -11703,7 +11703,7 @@ class Step:
 
     @property
     def example(self) -> str:
-        """What was typed or picked when it was shown."""
+        """Gives what was typed or picked when it was shown."""
         return self.act.text or self.act.label
 
     def with_value(self, text: str) -> Step:
@@ -12895,7 +12895,7 @@ GOAL_STATUS = "Goal status: {} -> {}"
 
 
 class Loop:
-    """What a profile's turns ask, and how they read the answer: `turn` calls each in its order."""
+    """Asks, and reads the answer, in a profile's own way: `turn` calls each method in its order."""
 
     idle: bool | None = None  # whether a turn without an act is progress
 
@@ -18471,7 +18471,7 @@ AGAIN = {"click": "double_click", "double_click": "triple_click"}
 
 
 class Seen(NamedTuple):
-    """What the screen showed, and what was under the mouse, before the person acted there."""
+    """Holds what the screen showed, and what was under the mouse, before the person acted."""
 
     frame: Frame
     place: Point
@@ -18945,7 +18945,7 @@ def show_once(recorder: Recorder, desktop: Desktop, terminal: Terminal) -> None:
 
 
 class Kept(NamedTuple):
-    """What the person wants of a recording: its steps by number, names of values, its check."""
+    """Holds what the person keeps of a recording: its steps, names of values, its check."""
 
     steps: Sequence[int] = ()
     names: Mapping[int, str] = {}

@@ -33,7 +33,7 @@ MEASURES_MOST = {
     "names that cross rooms": 554,
     "attributes assigned outside of constructors": 175,
     "functions referenced from one place": 291,
-    "docstrings that are riddles": 35,
+    "docstrings that are riddles": 5,
     "functions of an acting turn": 368,
     "rooms of an acting turn": 34,
     "calls down to the button": 14,
@@ -322,9 +322,9 @@ class Measures(unittest.TestCase):
         found = {name: len(measure(TEXT)) for name, (measure, _, _) in MEASURES.items()}
         found |= acting_turn()
         self.assertEqual(found.keys(), MEASURES_MOST.keys())
+        self.assertGreater(found["functions of an acting turn"], 100)
         for name, count in found.items():
             with self.subTest(name):
-                self.assertGreater(count, 0)
                 self.assertLessEqual(count, MEASURES_MOST[name])
 
     def test_each_counts_what_it_says(self) -> None:
