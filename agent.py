@@ -13,7 +13,8 @@ It moves the real mouse and keyboard on a small model's word: Ctrl+Alt+Backspace
 any window, and Ctrl+C here. What it sees and does is written to dumps/run_NNNN/ and nowhere else.
 
 Begin to read with turn(), in the room Turns: for every profile it looks, asks, reads, performs,
-judges and records. A profile's loop says what is asked and how a reply is read.
+judges and records. A profile's loop says what is asked and how a reply is read. Whatever a run
+tells is an event: ExecutionLogger.tell() hands it to files, figures, terminal, page and client.
 
 The file is divided into rooms, each under its banner. A room uses only itself and those above it:
 
@@ -9880,7 +9881,7 @@ RUNS_MOST = 100  # the latest
 
 
 def delete_old_runs(config: Config, spared: Iterable[Path]) -> None:
-    """Deletes what keep_runs and keep_megabytes do not keep, but for the `spared`."""
+    """Deletes runs beyond RUNS_MOST and keep_megabytes, but for the `spared`."""
     # One without an end stays for a day: it may be resumed, or go on right now.
     in_use = [path.resolve() for path in spared]
     size = 0
@@ -18339,29 +18340,25 @@ class Person:
     inbox: Inbox = field(default_factory=Inbox)
     by_box: bool = False  # where Windows has one, even without a terminal
 
-    @property
-    def can_say_yes(self) -> bool:
-        by_box = self.by_box and isinstance(self.desktop, WindowsDesktop)
-        return by_box or _person_is_there()
-
     def allows(self, question: str, switch: str) -> bool | None:
         """Asks for a yes to an act; None for no answer. `switch` would have allowed it."""
-        if self.can_say_yes:
-            return self._says_yes(question, "allows it", self.config.confirm_wait)
-        advice = f'--set "allow_risky={switch}" allows just this, --confirm never everything'
-        self.terminal.say(f"not allowed: {question} Nobody can be asked; {advice}.", 0)
-        return None
+        allowed = self._says_yes(question, "allows it", self.config.confirm_wait)
+        if allowed is None:
+            advice = f'--set "allow_risky={switch}" allows just this, --confirm never everything'
+            self.terminal.say(f"not allowed: {question} Nobody answered; {advice}.", 0)
+        return allowed
 
     def vouches(self, question: str) -> bool | None:
         """Asks for a yes to the end; None where nobody is there or answers."""
-        if not self.can_say_yes:
-            return None
         wait_s = self.config.confirm_wait
         if not self.by_box:  # a client waits for the end
             wait_s *= QUESTION_PATIENCE
         return self._says_yes(f"{question} [y/N]", "says that it is", wait_s)
 
     def _says_yes(self, question: str, what: str, wait_s: float) -> bool | None:
+        by_box = self.by_box and isinstance(self.desktop, WindowsDesktop)
+        if not (by_box or _person_is_there()):
+            return None
         how = f"y and Enter {what}; anything else or {wait_s:g} s does not."
         answer = self._asked(question, how, wait_s)
         return None if answer is None else answer.lower() in ("y", "yes")

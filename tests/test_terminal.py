@@ -630,8 +630,7 @@ class Allowed(CommandLineCase):
     def test_where_nobody_can_be_asked_it_is_refused_at_once_and_the_model_hears_that(self) -> None:
         _, out, _ = self.main("--demo", *ICONS_ARE_RISKY, "--max-steps", "3")
         self.assertIn(
-            'Nobody can be asked; --set "allow_risky=icon in *Desktop*" allows just this, --con',
-            out,
+            'Nobody answered; --set "allow_risky=icon in *Desktop*" allows just this, --con', out
         )
         told = r"Nobody answered whether this is allowed \(icon\); do it"
         self.assertRegex(self.results()[0], told)
@@ -666,9 +665,7 @@ class Loudness(CommandLineCase):
     def test_quiet_says_why_it_was_not_completed(self) -> None:
         _, out, _ = self.main("--demo", "-q", *ICONS_ARE_RISKY, "--max-steps", "1")
         first, *middle = out.splitlines()
-        self.assertRegex(
-            first, "^not allowed: The agent wants to double click .* Nobody can be asked"
-        )
+        self.assertRegex(first, "^not allowed: The agent wants to double click .* Nobody answered")
         self.assertIn("max_steps: Not completed within 1 turn.", middle)
         row = r"(?m)^ +2  executor  double click .* Not done .*\n.*Nobody answered"
         self.assertRegex(out, row)
