@@ -292,7 +292,6 @@ class Size(NamedTuple):
 
 # Qwen3-VL takes a token for each square of so many pixels a side.
 PATCH = 32
-DISTORTION_MOST = 0.02  # by which a picture may be stretched
 
 
 @dataclass(frozen=True)
@@ -1957,73 +1956,6 @@ def mark_places(mark: Mark) -> list[Coordinate]:
         if isinstance(x, int) and isinstance(y, int):
             places.append(Coordinate(x, y))
     return places
-
-
-def _draw_heat(canvas: Canvas, act: Mark, age: int, heat: JsonDict) -> None:
-    """Marks where an act was, smaller and fainter for each turn since.
-
-    Both ends of a drag move to its middle.
-    """
-    longer = max(canvas.width, canvas.height)
-    shrink = heat["trail_shrink"] ** age
-    pull = (1 - shrink) / 2
-    radius = max(4, longer * heat["radius_scale"] * shrink)
-    fade = 1 - age / (heat["trail_turns"] or 1)
-    points = [to_point(place, canvas.area) for place in mark_places(act)]
-    for number, point in enumerate(points):
-        other = points[-1 - number]
-        across = round((other.x - point.x) * pull)
-        down = round((other.y - point.y) * pull)
-        centre = Point(point.x + across, point.y + down)
-        _draw_glow(canvas, centre, radius, heat["stops"], fade)
-
-
-def _draw_box(canvas: Canvas, box: Mark, style: JsonDict) -> None:
-    """Draws a border, and inside it a glow that reaches its corners.
-
-    The glow begins in the middle.
-    """
-    corners = []
-    for place in mark_places(box):
-        corner = to_point(place, canvas.area)
-        corners.append(Rect(*corner, 1, 1))
-    rect = reduce(Rect.union, corners)
-    border = round(style["border_width"])
-    inner = rect.moved(border, border)
-    inner = inner.intersection(rect.moved(-border, -border))
-    below = bytes(canvas.pixels)
-    colour, alpha = colour_of(style["border"])
-    canvas.fill(rect, colour, alpha=alpha)
-    canvas.restore(below, inner)
-    radius = math.hypot(rect.width, rect.height) / 2
-    whole = canvas.area
-    canvas.area = inner
-    _draw_glow(canvas, middle_of(rect), radius + 1, style["fill_stops"])
-    canvas.area = whole
-
-
-def _draw_label(canvas: Canvas, text: str, place: Point, gap: int, taken: list[Rect]) -> None:
-    """Writes on a plate, `gap` pixels below its place or above it, or further down.
-
-    It adds its rectangle to those that are `taken`.
-    """
-    scale = 1 + canvas.width // 1000
-    columns = sum(_glyph(char)[0] for char in text)
-    width = scale * (columns + 3)
-    height = scale * (FONT_ROWS + 1)
-    left = place.x - width // 2
-    left = max(0, min(left, canvas.width - width))
-    top = place.y + gap
-    if top + height > canvas.height:
-        top = place.y - gap - height
-    plate = Rect(left, top, width, height)
-    while any(plate.overlaps(other) for other in taken):
-        plate = plate.moved(0, height)
-    taken.append(plate)
-    canvas.fill(plate, 0x0F141E, alpha=0.75)
-    left = plate.left + 2 * scale
-    top = plate.top + scale
-    canvas.text(left, top, text, 0xFFFFFF, scale)
 
 
 ####################################################################################################
@@ -5938,10 +5870,6 @@ _ROLE_WORDS = _folded_words(
     " кнопка значок поле флажок ссылка вкладка пункт меню ввода"
     " 按钮 图标 菜单 复选框 ボタン アイコン"
 )
-# Those of them that alone say that it takes text.
-_FIELD_WORDS = _folded_words(
-    "field input entry textbox text eingabefeld textfeld feld champ zone campo pole поле ввода"
-)
 # Words that stand for one another, each with the first one of its line.
 _SAME_WORDS = {
     word: fold(line).split()[0]
@@ -7532,6 +7460,15 @@ error  HTTP ...$
 _KINDS_SAID = [row.split(None, 1) for row in table_lines(_SAID)]
 
 
+def kind_of_fault(said: str, status: int) -> str:
+    """Tells which fault an answer's text and status are."""
+    # No text from outside is searched whole; its reason stands at the beginning or at the end.
+    part = SAID_CHARS_MOST // 2
+    searched = f"{said[:part]}{'':99}{said[-part:]} HTTP {status}"
+    kinds = (kind for kind, words in _KINDS_SAID if re.search(words, searched, re.I | re.S))
+    return next(kinds)
+
+
 def fault_sentence(kind: str, said: str, info: ModelInfo | None, port: object = "") -> str:
     """Says what a server did, and which of its settings to look at."""
     # What is there is too little, and of the numbers that are told it is the smallest.
@@ -7598,46 +7535,6 @@ def _meant_name(name: str) -> str:
 LOADED = ("loaded", "loading", "running", "ready", "sleeping")  # which wakes up by itself
 
 
-def _instances(name: str, entry: JsonDict) -> Iterator[ModelInfo]:
-    # Once for each time that LM Studio has loaded a model.
-    places = ("type", "capabilities", "architecture.input_modalities")
-    senses = json.dumps([found_at(entry, place) for place in places])
-    # As LM Studio tells it in /api/v1 and /api/v0, and llama.cpp in two ways.
-    vision: bool | None = None
-    if re.search('"(vision": true|vlm"|multimodal"|image")', senses):
-        vision = True
-    elif re.search('"(vision": false|llm"|completion"|text")', senses):
-        vision = False
-    # LM Studio lists a model's switch of thinking and takes "none" for off (openclaw #92002), as
-    # Ollama does of any model, all else only of those that think anyway (its #14820).
-    owner = entry.get("owned_by")
-    family = entry.get("arch") or entry.get("architecture")
-    efforts = {"off": "none"} if owner == "library" else {}
-    if found_at(entry, "capabilities.reasoning"):
-        efforts = {"off": "none", "on": "medium"}
-    instances = json_list(entry.get("loaded_instances"))
-    # In /api/v0 of LM Studio, and by the router of llama.cpp, which tells how it started the model.
-    state = entry.get("state") or found_at(entry, "status.value")
-    loaded = state in LOADED if state else None
-    if "loaded_instances" in entry:
-        loaded = bool(instances)
-    size = re.search(r'-c(?:tx-size)?", "([1-9]\d{2,8})"', json.dumps(entry.get("status")))
-    is_studio = {"loaded_instances", "max_context_length"} & entry.keys()
-    # LM Studio in /api/v1 and /api/v0, vLLM, llama.cpp.
-    lengths = ("config.context_length", "loaded_context_length", "max_model_len", "meta.n_ctx")
-    for one in instances or [entry]:
-        yield ModelInfo(
-            str(found_at(one, "id") or name),
-            vision,
-            loaded,
-            _count(one, *lengths) or (int(size[1]) if size else None),
-            server="lmstudio" if is_studio else str(owner),
-            efforts=efforts,
-            architecture=family if isinstance(family, str) else "",
-            stored=name,
-        )
-
-
 def reply_warnings(
     reply: Reply, info: ModelInfo, image_tokens: int, text_chars: int, token_chars: float = 5
 ) -> dict[str, str]:
@@ -7668,16 +7565,6 @@ qwen359b qwen354b qwen352b qwen35 qwen36
 guiowl uitars holo1
 qwen25vl glm46v qwen2vl
 """.split()
-NAMES_MOST = 8  # of models that a message or a question lists
-
-
-def _place_of_family(info: ModelInfo) -> float:
-    # Infinite for an unknown one; what thinks aloud comes last.
-    letters = f"{_meant_name(info.name)} {_meant_name(info.stored)}"
-    for place, family in enumerate(FAMILIES):
-        if family in letters:
-            return place + len(FAMILIES) if "thinking" in letters else place
-    return math.inf
 
 
 ####################################################################################################
@@ -7742,6 +7629,46 @@ def _error_text(value: object, choice: object) -> str:
     return str(found_at(wrong, "message") or wrong or "")
 
 
+def _instances(name: str, entry: JsonDict) -> Iterator[ModelInfo]:
+    # Once for each time that LM Studio has loaded a model.
+    places = ("type", "capabilities", "architecture.input_modalities")
+    senses = json.dumps([found_at(entry, place) for place in places])
+    # As LM Studio tells it in /api/v1 and /api/v0, and llama.cpp in two ways.
+    vision: bool | None = None
+    if re.search('"(vision": true|vlm"|multimodal"|image")', senses):
+        vision = True
+    elif re.search('"(vision": false|llm"|completion"|text")', senses):
+        vision = False
+    # LM Studio lists a model's switch of thinking and takes "none" for off (openclaw #92002), as
+    # Ollama does of any model, all else only of those that think anyway (its #14820).
+    owner = entry.get("owned_by")
+    family = entry.get("arch") or entry.get("architecture")
+    efforts = {"off": "none"} if owner == "library" else {}
+    if found_at(entry, "capabilities.reasoning"):
+        efforts = {"off": "none", "on": "medium"}
+    instances = json_list(entry.get("loaded_instances"))
+    # In /api/v0 of LM Studio, and by the router of llama.cpp, which tells how it started the model.
+    state = entry.get("state") or found_at(entry, "status.value")
+    loaded = state in LOADED if state else None
+    if "loaded_instances" in entry:
+        loaded = bool(instances)
+    size = re.search(r'-c(?:tx-size)?", "([1-9]\d{2,8})"', json.dumps(entry.get("status")))
+    is_studio = {"loaded_instances", "max_context_length"} & entry.keys()
+    # LM Studio in /api/v1 and /api/v0, vLLM, llama.cpp.
+    lengths = ("config.context_length", "loaded_context_length", "max_model_len", "meta.n_ctx")
+    for one in instances or [entry]:
+        yield ModelInfo(
+            str(found_at(one, "id") or name),
+            vision,
+            loaded,
+            _count(one, *lengths) or (int(size[1]) if size else None),
+            server="lmstudio" if is_studio else str(owner),
+            efforts=efforts,
+            architecture=family if isinstance(family, str) else "",
+            stored=name,
+        )
+
+
 def _models(value: object) -> list[ModelInfo]:
     # Those of any server's list, loaded ones first.
     entries: dict[str, JsonDict] = {}
@@ -7767,16 +7694,20 @@ def _named(listed: Iterable[ModelInfo], wanted: str) -> ModelInfo | None:
     return meant[0] if meant else None
 
 
+NAMES_MOST = 8  # of models that a message or a question lists
+
+
 def _names_to_type(listed: list[ModelInfo]) -> str:
     return ", ".join(f'--model "{server_words(info.name)}"' for info in listed[:NAMES_MOST])
 
 
-def kind_of_fault(said: str, status: int) -> str:
-    # No text from outside is searched whole; its reason stands at the beginning or at the end.
-    part = SAID_CHARS_MOST // 2
-    searched = f"{said[:part]}{'':99}{said[-part:]} HTTP {status}"
-    kinds = (kind for kind, words in _KINDS_SAID if re.search(words, searched, re.I | re.S))
-    return next(kinds)
+def _place_of_family(info: ModelInfo) -> float:
+    # Infinite for an unknown one; what thinks aloud comes last.
+    letters = f"{_meant_name(info.name)} {_meant_name(info.stored)}"
+    for place, family in enumerate(FAMILIES):
+        if family in letters:
+            return place + len(FAMILIES) if "thinking" in letters else place
+    return math.inf
 
 
 def own_choice(able: list[ModelInfo]) -> ModelInfo | None:
@@ -10845,6 +10776,9 @@ def part_around(point: Point, area: Rect) -> Rect:
     return Rect(max(left, area.left), max(top, area.top), width, height)
 
 
+DISTORTION_MOST = 0.02  # by which a picture may be stretched
+
+
 @lru_cache(maxsize=16)
 def picture_size(area: Rect, tokens: int, percent: int = 100, step: int = PATCH) -> Size:
     """As many tokens as fit, in the proportions of the area."""
@@ -11230,7 +11164,10 @@ NO_CONTROL = Control("", "pane", NOWHERE)  # what nobody tells of
 TEXTLESS = frozenset("button, checkbox, radio button, link, tab, slider, menu item".split(", "))
 
 
-QUOTED_NAME = re.compile(r"[\"'“„«‘](.{1,60}?)[\"'”“»’](?!\w)")
+# The words for a kind of control that alone say that it takes text.
+_FIELD_WORDS = _folded_words(
+    "field input entry textbox text eingabefeld textfeld feld champ zone campo pole поле ввода"
+)
 
 
 def says_only_field(said: str) -> bool:
@@ -11794,27 +11731,6 @@ def recorded_way(folder: Path) -> Way:
     return Way(folder, steps, settings)
 
 
-# Keys that act on what is in the window, or on what has the keyboard there.
-INSIDE = re.compile(rf"{WITHIN}|{'|'.join(map(re.escape, ENTERING))}")
-
-
-def other_names(then: PlaceRecord, now: PlaceRecord) -> str:
-    """Names what tells one window, or record, from another that looks the same."""
-    if (then.title, then.program) != (now.title, now.program):
-        return f"it would go to {now.title!r} ({now.program}), not to {then.title!r}"
-    # Other versions rounded otherwise.
-    if any(abs(one - other) > 1 for one, other in zip(then.window, now.window, strict=True)):
-        return "its window stands elsewhere"
-    for one, other in ((then.aimed, now.aimed), (then.around, now.around)):
-        if not one or not other:
-            continue
-        gone = next((name for name in one if name not in other), "nothing")
-        new = next((name for name in other if name not in one), "nothing")
-        if gone != new:
-            return f"there is {plain_line(new, 60)!r}, not {plain_line(gone, 60)!r}"
-    return ""
-
-
 def rgb_to_bgrx(rgb: Sequence[int]) -> bytes:
     pixels = bytearray(len(rgb) // 3 * 4)
     for channel in range(3):
@@ -11831,28 +11747,6 @@ def read_picture(folder: Path, name: str) -> tuple[bytes, int, int]:
         raise AgentError(
             f"The screenshot {name[:80]} of {folder} cannot be read: {reason}."
         ) from None
-
-
-def other_pixels(step: Step, folder: Path, place: Place) -> str:
-    """Raises AgentError for a lost picture."""
-    frame = place.frame
-    rgb, *size = read_picture(folder, step.look.screenshot)
-    if Rect(0, 0, *size) != frame.rect:
-        return "the screen has another size"
-    before = rgb_to_bgrx(rgb)
-    now = rgb_to_bgrx(bgrx_to_rgb(frame.pixels))  # which tells nothing of unused bytes
-    spared = [place.eyes.pointer, Rect(*step.look.pointer)]
-    part = part_aimed_at(step.act, frame)
-    if step.place:
-        part = part.union(Rect(*step.place.window)).intersection(frame.rect)
-    elif not aims_of(step.act):  # of an older version: the keyboard is where the mouse clicked
-        part = square_around(middle_of(spared[1]), REACH).intersection(part)
-    while letter := changed_letter(before, now, frame.width, part, spared):
-        known = place.tells_by_name(letter) if len(spared) < NAMED_MOST else None
-        if not known:
-            return f"something else stands at {to_grid(middle_of(letter), frame.rect)}"
-        spared.append(known)
-    return ""
 
 
 NEIGHBOURS_MOST = 6
@@ -11885,14 +11779,6 @@ def target_of(control: Control | None, point: Point, others: Iterable[Control]) 
 
 def is_target(then: JsonDict, control: Control) -> bool:
     return (control.role, control.name, control.id) == (then["role"], then["name"], then["id"])
-
-
-def found_again(then: JsonDict, controls: Sequence[Control]) -> Control | None:
-    """The one control that a target describes; of several, the one with the same row."""
-    alike = [control for control in controls if is_target(then, control)]
-    if len(alike) > 1:
-        alike = [control for control in alike if row_of(control, controls) == then["row"]]
-    return alike[0] if len(alike) == 1 else None
 
 
 def values_given(items: Iterable[str]) -> dict[str, str]:
@@ -12034,6 +11920,9 @@ class Progress(StateRecord):
         new = tuple(tried) not in self.tried
         self.tried.add(tuple(tried))
         return new
+
+
+QUOTED_NAME = re.compile(r"[\"'“„«‘](.{1,60}?)[\"'”“»’](?!\w)")
 
 
 def quoted_in_sentence(act: Act) -> str:
@@ -13319,6 +13208,36 @@ WAY_CLAIM = (
 WAY_LEFT = "DONE SO FAR, as in an earlier run of this task: {}. THEN CAME {}"
 
 
+def other_pixels(step: Step, folder: Path, place: Place) -> str:
+    """Raises AgentError for a lost picture."""
+    frame = place.frame
+    rgb, *size = read_picture(folder, step.look.screenshot)
+    if Rect(0, 0, *size) != frame.rect:
+        return "the screen has another size"
+    before = rgb_to_bgrx(rgb)
+    now = rgb_to_bgrx(bgrx_to_rgb(frame.pixels))  # which tells nothing of unused bytes
+    spared = [place.eyes.pointer, Rect(*step.look.pointer)]
+    part = part_aimed_at(step.act, frame)
+    if step.place:
+        part = part.union(Rect(*step.place.window)).intersection(frame.rect)
+    elif not aims_of(step.act):  # of an older version: the keyboard is where the mouse clicked
+        part = square_around(middle_of(spared[1]), REACH).intersection(part)
+    while letter := changed_letter(before, now, frame.width, part, spared):
+        known = place.tells_by_name(letter) if len(spared) < NAMED_MOST else None
+        if not known:
+            return f"something else stands at {to_grid(middle_of(letter), frame.rect)}"
+        spared.append(known)
+    return ""
+
+
+def found_again(then: JsonDict, controls: Sequence[Control]) -> Control | None:
+    """The one control that a target describes; of several, the one with the same row."""
+    alike = [control for control in controls if is_target(then, control)]
+    if len(alike) > 1:
+        alike = [control for control in alike if row_of(control, controls) == then["row"]]
+    return alike[0] if len(alike) == 1 else None
+
+
 def shown_step_here(step: Step, folder: Path, place: Place) -> tuple[Step, str]:
     """A step that was shown, aimed at its control as that stands now, or why it cannot be done.
 
@@ -13362,6 +13281,27 @@ def shown_step_here(step: Step, folder: Path, place: Place) -> tuple[Step, str]:
         args["clear"] = True
     done = step.checked is not None and step.checked == control.checked
     return replace(step, act=replace(step.act, args=args), done=done), ""
+
+
+# Keys that act on what is in the window, or on what has the keyboard there.
+INSIDE = re.compile(rf"{WITHIN}|{'|'.join(map(re.escape, ENTERING))}")
+
+
+def other_names(then: PlaceRecord, now: PlaceRecord) -> str:
+    """Names what tells one window, or record, from another that looks the same."""
+    if (then.title, then.program) != (now.title, now.program):
+        return f"it would go to {now.title!r} ({now.program}), not to {then.title!r}"
+    # Other versions rounded otherwise.
+    if any(abs(one - other) > 1 for one, other in zip(then.window, now.window, strict=True)):
+        return "its window stands elsewhere"
+    for one, other in ((then.aimed, now.aimed), (then.around, now.around)):
+        if not one or not other:
+            continue
+        gone = next((name for name in one if name not in other), "nothing")
+        new = next((name for name in other if name not in one), "nothing")
+        if gone != new:
+            return f"there is {plain_line(new, 60)!r}, not {plain_line(gone, 60)!r}"
+    return ""
 
 
 def why_not_here(step: Step, folder: Path, place: Place) -> str:
@@ -14332,6 +14272,73 @@ def story_mark(act: Act) -> JsonDict:
         mark[f"x{number}"] = place.x
         mark[f"y{number}"] = place.y
     return mark
+
+
+def _draw_label(canvas: Canvas, text: str, place: Point, gap: int, taken: list[Rect]) -> None:
+    """Writes on a plate, `gap` pixels below its place or above it, or further down.
+
+    It adds its rectangle to those that are `taken`.
+    """
+    scale = 1 + canvas.width // 1000
+    columns = sum(_glyph(char)[0] for char in text)
+    width = scale * (columns + 3)
+    height = scale * (FONT_ROWS + 1)
+    left = place.x - width // 2
+    left = max(0, min(left, canvas.width - width))
+    top = place.y + gap
+    if top + height > canvas.height:
+        top = place.y - gap - height
+    plate = Rect(left, top, width, height)
+    while any(plate.overlaps(other) for other in taken):
+        plate = plate.moved(0, height)
+    taken.append(plate)
+    canvas.fill(plate, 0x0F141E, alpha=0.75)
+    left = plate.left + 2 * scale
+    top = plate.top + scale
+    canvas.text(left, top, text, 0xFFFFFF, scale)
+
+
+def _draw_heat(canvas: Canvas, act: Mark, age: int, heat: JsonDict) -> None:
+    """Marks where an act was, smaller and fainter for each turn since.
+
+    Both ends of a drag move to its middle.
+    """
+    longer = max(canvas.width, canvas.height)
+    shrink = heat["trail_shrink"] ** age
+    pull = (1 - shrink) / 2
+    radius = max(4, longer * heat["radius_scale"] * shrink)
+    fade = 1 - age / (heat["trail_turns"] or 1)
+    points = [to_point(place, canvas.area) for place in mark_places(act)]
+    for number, point in enumerate(points):
+        other = points[-1 - number]
+        across = round((other.x - point.x) * pull)
+        down = round((other.y - point.y) * pull)
+        centre = Point(point.x + across, point.y + down)
+        _draw_glow(canvas, centre, radius, heat["stops"], fade)
+
+
+def _draw_box(canvas: Canvas, box: Mark, style: JsonDict) -> None:
+    """Draws a border, and inside it a glow that reaches its corners.
+
+    The glow begins in the middle.
+    """
+    corners = []
+    for place in mark_places(box):
+        corner = to_point(place, canvas.area)
+        corners.append(Rect(*corner, 1, 1))
+    rect = reduce(Rect.union, corners)
+    border = round(style["border_width"])
+    inner = rect.moved(border, border)
+    inner = inner.intersection(rect.moved(-border, -border))
+    below = bytes(canvas.pixels)
+    colour, alpha = colour_of(style["border"])
+    canvas.fill(rect, colour, alpha=alpha)
+    canvas.restore(below, inner)
+    radius = math.hypot(rect.width, rect.height) / 2
+    whole = canvas.area
+    canvas.area = inner
+    _draw_glow(canvas, middle_of(rect), radius + 1, style["fill_stops"])
+    canvas.area = whole
 
 
 def annotate(

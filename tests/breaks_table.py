@@ -40,6 +40,7 @@ MODULES = {
     "Chat loop": "test_chat test_runs",
     "Story loop": "test_story test_pictures",
     "Way": "test_replay test_again",
+    "Repeat": "test_replay test_again",
     "Command line": "test_mcp",
     "Typing": "test_typing",
     "Panel": "test_panel",
@@ -49,9 +50,9 @@ MODULES = {
 
 # The first nine once were seen by nothing.
 ROWS = (
-    ("way-names", "Way", "another name in the window hands over to the model", "other_names", "if gone != new:", "if gone and not new:"),
+    ("way-names", "Repeat", "another name in the window hands over to the model", "other_names", "if gone != new:", "if gone and not new:"),
     ("way-letter", "Eyes", "what changed and is as large as a letter is something else", "", "LETTER_LEAST = 2", "LETTER_LEAST = 30"),
-    ("way-pointer", "Way", "the pointer of then and of now tells nothing", "other_pixels", "spared = [place.eyes.pointer, ", "spared = ["),
+    ("way-pointer", "Repeat", "the pointer of then and of now tells nothing", "other_pixels", "spared = [place.eyes.pointer, ", "spared = ["),
     ("replaced-once", "Eyes", "what goes on changing is no replaced record", "Eyes.replaced", "restless += [moving] if moving else []", "restless += []"),
     ("replaced-at-all", "Turn engine", "an act on a picture of another record is refused", "refuse_replaced", "seen.number <= run.actuator.used_frame", "seen.number >= 0"),
     ("client-permits-nothing", "Command line", "a client's task permits nothing when it is resumed", "old_run", "run.by_client and not options.task", "False"),
