@@ -3795,9 +3795,9 @@ def read_whole(value: object, **limits: float) -> int | None:
     return int(number)
 
 
-def read_axis(value: object, most: int = GRID) -> int | None:
+def read_axis(value: object) -> int | None:
     """Reads x or y on the grid; None for all else: below 1 it may be a share of the screen."""
-    number = read_number(value, 0, most)
+    number = read_number(value, 0, GRID)
     if number is None or 0 < number < 1:
         return None
     return int(number + 0.5)
@@ -5907,10 +5907,6 @@ def names_agree(said: str, name: str) -> bool:
     if not one or not other or "".join(one) == "".join(other):
         return True
     return _are_among(one, other) or _are_among(other, one)
-
-
-def names_equal(said: str, name: str) -> bool:
-    return sorted(name_words(said)) == sorted(name_words(name))
 
 
 def _are_among(words: Sequence[str], others: Sequence[str]) -> bool:
