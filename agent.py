@@ -23,7 +23,7 @@ The file is divided into rooms, each under its banner. A room uses only itself a
     Watcher, Person's input, Server answers, Model, Replies, Grammars, Grammar texts, Profiles,
     Journal, Exchange, Calibration, Eyes, Control check, Typing, Way, Turn engine, Proof, Turns,
     Repeat, Two-agent loop, Chat loop, Story loop, Page, Report, Panel, As described, Check, Demo
-    desktop, Demo model, MCP, Terminal, Recording, Showing, Options, Look back, Command line.
+    desktop, Demo model, MCP, Terminal, Recording, Showing, Rows, Options, Look back, Command line.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ except ImportError:
     ) from None
 
 import base64
+import csv
 import difflib
 import errno
 import gc
@@ -449,6 +450,7 @@ panel_port | 0 | port on 127.0.0.1; 0 = any free one | 0 to 65535
 demo_page_wait | 60.0 | seconds that a demo with a panel waits for the page; 0: not at all, nor in
      the end | 0.0 to 3600.0
 # files
+max_rows | 500 | most rows of a table (--rows) | 1 to 100000
 keep_megabytes | 2000 | megabytes of runs kept, the latest; beyond them the current one keeps no
      more screenshots, and beyond a further eighth it ends; 0 for all | 0 to 100000000
 scenarios_file | | prepared tasks of one's own, as JSON such as {"chat": [{"name": "Notes",
@@ -4337,6 +4339,8 @@ def keys_of(act: Act) -> str:
 
 
 LINE_BREAK = "\v"  # in a text that is typed: one that is no Enter
+# Between two braces of a value, which is text and never the name of a secret; it is not typed.
+LITERAL = "\u206f"
 UNKNOWN = "?"  # begins a line of which nobody knows how it begins
 SHELLS = (
     r"(cmd|powershell\w*|pwsh|windowsterminal|wt|conhost|openconsole|wsl\w*|bash|sh|mintty"
@@ -6079,6 +6083,8 @@ class Hands:
     typing_secret: Callable[..., object] | None = None
     task: str = ""  # a program that it names literally may be started
     refusals: list[str] = field(default_factory=list)  # acts of the task that nobody allowed
+    # Acts of a way, by their numbers, with the risks that a yes for a whole table was for.
+    foreseen: Collection[tuple[int | None, str]] = ()
     aim: Point | None = None  # where the program itself last put the mouse
     moved_last: bool = False  # its last act did nothing else
     typed: Typed = Typed()
@@ -6194,6 +6200,7 @@ class Hands:
         """Types a text with secrets filled in, as long as one window has the keyboard."""
         text = args["text"]
         filled = self.secrets.fill(text)
+        typed = filled.replace(LITERAL, "")
         to = self.attempt.focused
         secret = filled != text or (to and to.password)
         if secret and self.typing_secret:
@@ -6203,7 +6210,7 @@ class Hands:
         if self.attempt.act.slowly:
             size = 1
             pause_s = max(pause_s, SLOW_S)
-        for number, line in enumerate(filled.split(LINE_BREAK)):
+        for number, line in enumerate(typed.split(LINE_BREAK)):
             if number:
                 self.press("shift+enter")
             for at in range(0, len(line) or 1, size):
@@ -6473,11 +6480,11 @@ class Actuator(Hands):
         self.last_own = self.clock.now()
         return answer
 
-    def return_to(self, look: LookRecord) -> None:
-        """Goes from our own console to the window that this look had in front, if it is there."""
+    def return_to(self, look: LookRecord, from_any: bool = False) -> None:
+        """Goes from our own console, or any window, to the one that this look had in front."""
         with suppress(Win32Error, ToolError):
             front = self.desktop.foreground()
-            if self.config.dry_run or not (front and front.own and look.title):
+            if self.config.dry_run or not (front and (front.own or from_any) and look.title):
                 return
             open_ones = [one for one in self.desktop.windows() if one.program == look.program]
             # Its title may be another one by now.
@@ -6742,7 +6749,8 @@ def gate_confirm(actuator: Actuator, attempt: Attempt) -> None:
     # the yes counts for the same act, windows and controls on a new look.
     config = actuator.config
     attempt.risks = risks_to_confirm(attempt, config)
-    if not attempt.risks or config.dry_run:
+    foreseen = {risk for number, risk in actuator.foreseen if number == attempt.act.way}
+    if foreseen.issuperset(attempt.risks) or config.dry_run:
         return
     wanted = what_a_yes_is_for(attempt)
     if wanted != actuator.allowed or actuator.clock.now() > actuator.allowed_until:
@@ -11644,7 +11652,8 @@ class Step:
         """The same with another text to type, or another thing to pick."""
         act = self.act
         if act.text:
-            return replace(self, act=replace(act, args={**act.args, "text": clean_text(text)}))
+            literal = re.sub(r"\{(?=\{)", f"{{{LITERAL}", clean_text(text))
+            return replace(self, act=replace(act, args={**act.args, "text": literal}))
         place = self.place
         if place and place.control:
             place = replace(place, control={**place.control, "name": text})
@@ -11789,6 +11798,11 @@ def values_given(items: Iterable[str]) -> dict[str, str]:
     return values
 
 
+def with_texts(check: str, values: Mapping[str, str]) -> str:
+    """Puts values into a check in the places of their names, {city}."""
+    return re.sub(r"\{(\w+)\}", lambda name: values.get(name[1], name[0]), check)
+
+
 def with_values(way: Way, values: Mapping[str, str]) -> Way:
     """A way with the values that differ each time; raises ConfigError for one too few or many."""
     examples = {step.value: step.example for step in way.steps if step.value}
@@ -11802,10 +11816,7 @@ def with_values(way: Way, values: Mapping[str, str]) -> Way:
             f"What was shown {wrong}: {', '.join(known) or 'none'}; use --with NAME=TEXT."
         )
     steps = [step.with_value(values[step.value]) if step.value else step for step in way.steps]
-    checks = [
-        re.sub(r"\{(\w+)\}", lambda name: values.get(name[1], name[0]), check)
-        for check in way.checks
-    ]
+    checks = [with_texts(check, values) for check in way.checks]
     return replace(way, steps=steps, checks=checks)
 
 
@@ -12709,7 +12720,7 @@ def last_look(run: Run, outcome: Outcome) -> Outcome:
 # The end of a check that tells a window's title or what a field holds. Models write others, too,
 # which no fact is held against.
 _SAYS = re.compile(
-    rf"(?i)\b(?:is|holds|has|says|reads|titled?|window|dialog) {_QUOTED}"
+    rf"(?i)\b(?:is|holds|has|says|shows|reads|titled?|window|dialog) {_QUOTED}"
     r"(?: is (?:open|shown|in front))?\W*\Z"
 )
 _DENIES = re.compile(r"(?i)\b(?:not|no|never|without|closed|gone)\b|n['’]t\b")
@@ -12731,17 +12742,26 @@ def is_shown(check: str, known: Iterable[tuple[str, str]], task: str) -> bool:
     return False
 
 
+def texts_shown(run: Run) -> list[tuple[str, str]]:
+    """Lists what Windows shows: what it is called, and the text there."""
+    run.eyes.zoom(None)
+    look = run.eyes.look(f"turn_{run.progress.turn:04d}_facts")
+    known = []
+    for control in run.controls.known(look):
+        known.append((control.name, control.value or ""))
+        if control.role in ROW_ROLES:
+            known.append(("list", control.name))
+    for window in run.eyes.windows():
+        known += product(("title", "window", "dialog"), [window.title])
+    return known
+
+
 def facts_prove(run: Run) -> bool:
     """Tells whether the task's files, or all its checks as Windows shows them, say so."""
     checks = run.progress.done_when
     if files_prove(run, file_facts(run.progress.task, *checks)):
         return True
-    run.eyes.zoom(None)
-    look = run.eyes.look(f"turn_{run.progress.turn:04d}_facts")
-    fields = run.controls.known(look)
-    known = [(control.name, control.value or "") for control in fields]
-    for window in run.eyes.windows():
-        known += product(("title", "window", "dialog"), [window.title])
+    known = texts_shown(run)
     return bool(checks) and all(is_shown(check, known, run.progress.task) for check in checks)
 
 
@@ -19078,6 +19098,455 @@ def forget(name: str, root: Path) -> str:
 
 
 ####################################################################################################
+# Rows - what was shown, done for each row of a table, with a line of what became of it
+####################################################################################################
+
+RESULTS_FILE = "results.csv"
+RESULT_COLUMNS = ("outcome", "sentence", "seconds", "requests", "run")  # behind number and values
+DELIMITERS = ",;\t|"
+FAULTS_TOLD = 5
+FAILED_MOST = 3  # rows in a row, which end a table in any case
+# Of these rows the record is there, of those it may be: neither is entered again by itself.
+THERE = ("done", "skipped")
+MAYBE_THERE = ("unsure", "not proven")
+# What is clicked to type there, or to choose, and sends nothing.
+CHOOSING = FIELDS | PICKED.difference(["menu item"]) | {"checkbox", "tab", "list"}
+UNSENDING = ("type_text", "scroll", "scroll_at", "move")
+NO_QUOTES = str.maketrans(dict.fromkeys('"“”„«»\n', "'"))
+REPLACED_SIGN = b"\xef\xbf\xbd"  # stands in UTF-8 where another program lost a sign
+
+
+@dataclass
+class TableRow:
+    """A row of a table, and what became of it."""
+
+    number: int
+    values: dict[str, str]
+    outcome: str = ""
+    text: str = ""
+    seconds: float = 0.0
+    requests: int = 0
+    run: str = ""
+
+
+@dataclass
+class Table(Way):
+    """What was shown, and the rows that it is done for."""
+
+    rows: Sequence[TableRow] = ()
+    goes_on: bool = False  # after a row that is not done
+    copy: Path | None = None  # of the results
+
+    @property
+    def names(self) -> list[str]:
+        return [*dict.fromkeys(step.value for step in self.steps if step.value)]
+
+
+def column_name(text: str) -> str:
+    """Gives the name of a column, or of a value, without its blanks and case."""
+    return plain_name(text).casefold()
+
+
+def lines_of_table(path: Path, wanted: Collection[str]) -> list[list[str]]:
+    """Reads a table by the delimiter under which its head has most of these names.
+
+    Then its lines are as long as the head. Raises ConfigError for a file that is no table.
+    """
+
+    def misfits(lines: list[list[str]]) -> tuple[int, int]:
+        missing = {*wanted}.difference(map(column_name, lines[0]))
+        return len(missing), sum(len(line) != len(lines[0]) for line in lines)
+
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"The table {path} cannot be read: {error.strerror}.") from None
+    text = None if REPLACED_SIGN in data else text_in(data)
+    tables = []
+    for delimiter in DELIMITERS:
+        with suppress(csv.Error):
+            file = io.StringIO(text, newline="")
+            lines = [
+                line for line in csv.reader(file, delimiter=delimiter, strict=True) if any(line)
+            ]
+            tables.append(lines)
+    lines = min(filter(None, tables), key=misfits, default=[])
+    if not lines:
+        raise ConfigError(f"{path} is no table: it is empty, damaged, or a quote is not closed.")
+    return lines
+
+
+def read_table(path: Path, way: Way, constants: Mapping[str, str], most: int) -> list[TableRow]:
+    """Reads the rows, checked whole; raises ConfigError that lists what is wrong with them."""
+    examples = {step.value: step.example for step in way.steps if step.value}
+    wanted = {column_name(name): name for name in examples if name not in constants}
+    head, *lines = lines_of_table(path, wanted)
+    names = [*map(column_name, head)]
+    faults = []
+    if sorted(names) != sorted(wanted):
+        told = plain_line(", ".join(head), 200)
+        faults.append(f"its columns are {told}, and what was shown needs: {', '.join(wanted)}")
+    if not 0 < len(lines) <= most:
+        faults.append(f"it has {count_of(len(lines), 'row')}, not 1 to {most} (--max-rows)")
+    seen: dict[tuple[str, ...], int] = {}
+    rows = []
+    for number, line in enumerate([] if faults else lines, 1):
+        cells = [cell.replace("\r\n", "\n").replace("\r", "\n") for cell in line]
+        if len(line) != len(head):
+            faults.append(f"row {number} has {count_of(len(line), 'cell')}, not {len(head)}")
+            continue
+        if seen.setdefault(tuple(cells), number) != number:
+            faults.append(f"row {number} is the same as row {seen[tuple(cells)]}")
+        values = {wanted[name]: cell for name, cell in zip(names, cells, strict=True)}
+        row = TableRow(number, {**constants, **values})
+        for name, cell in row.values.items():
+            breaks = "\n" in cell and ("\n" not in examples.get(name, "") or cell.endswith("\n"))
+            if breaks or "\t" in cell or LITERAL in cell or len(cell) >= TEXT_MOST:
+                faults.append(
+                    f"row {number}, {name}: it is too long, or has a tab or a line break that"
+                    " what was shown has not"
+                )
+        try:
+            with_values(way, row.values)
+        except ToolError as error:
+            faults.append(f"row {number}: {str(error).rstrip('.')}")
+        rows.append(row)
+    if faults:
+        more = f"; {len(faults)} faults in all" if len(faults) > FAULTS_TOLD else ""
+        raise ConfigError(f"{path} cannot be used: {'; '.join(faults[:FAULTS_TOLD])}{more}.")
+    return rows
+
+
+def table_of(options: Namespace, config: Config, way: Way | None) -> Table:
+    """Reads and checks what --rows and its like say; raises ConfigError."""
+    if not way or not way.steps[0].shown:
+        raise ConfigError("--rows repeats what you showed: show it once with --teach NAME.")
+    path = Path(options.rows)
+    copy = Path(options.results) if options.results else None
+    if not any(step.value for step in way.steps):
+        raise ConfigError("What was shown has no value that differs: show it anew, and name one.")
+    if copy and copy.exists():
+        [*results_in(copy)]  # anything else is not written over
+    rows = read_table(path, way, values_given(options.given), config.max_rows)
+    wanted = (options.only_rows or f"1-{len(rows)}").replace(" ", "")
+    one = r"(\d{1,6})(?:-(\d{1,6}))?"
+    only: set[int] = set()
+    for first, last in re.findall(one, wanted):
+        only.update(range(int(first), int(last or first) + 1))
+    if not (only <= {*range(1, len(rows) + 1)} and re.fullmatch(rf"{one}(?:,{one})*", wanted)):
+        raise ConfigError(
+            f"--only-rows takes such as 5-9,12, from 1 to {len(rows)}, not {wanted[:60]!r}."
+        )
+    rows = [row for row in rows if row.number in only]
+    return Table(**vars(way), rows=rows, goes_on=options.rows_on, copy=copy)
+
+
+def results_in(path: Path) -> Iterator[TableRow]:
+    """Gives the rows of a file of results; raises ConfigError if it is none."""
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as stream:
+            (first, *names), *lines = csv.reader(stream)
+        end = -len(RESULT_COLUMNS)
+        if (first, *names[end:]) != ("row", *RESULT_COLUMNS):
+            raise ValueError("it is no table of results")
+        for number, *cells in lines:
+            outcome, text, _, _, run = cells[end:]
+            yield TableRow(
+                int(number),
+                dict(zip(names[:end], cells[:end], strict=True)),
+                outcome,
+                text,
+                run=run,
+            )
+    except (OSError, ValueError, csv.Error) as error:
+        raise ConfigError(f"{path} cannot be used: {error}; move it away.") from None
+
+
+def write_results(table: Table, folder: Path, hide: Callable[[str], str]) -> None:
+    """Writes what became of the rows, and waits for the disk; raises AgentError."""
+    text = io.StringIO(newline="")
+    lines = csv.writer(text)
+    lines.writerow(["row", *table.names, *RESULT_COLUMNS])
+    for row in table.rows:
+        if row.outcome:
+            values = [hide(row.values[name]) for name in table.names]
+            told = (row.outcome, row.text, round(row.seconds, 1), row.requests, row.run)
+            lines.writerow([row.number, *values, *told])
+    for path in filter(None, (folder / RESULTS_FILE, table.copy)):
+        try:
+            new = in_run(path.parent, f"{path.name}.new")
+            with new.open("wb") as stream:
+                stream.write(text.getvalue().encode("utf-8-sig"))
+                stream.flush()
+                os.fsync(stream.fileno())
+            patiently(partial(new.replace, path))
+        except OSError as error:
+            reason = f"{path} cannot be written: {error.strerror or error}"
+            raise AgentError(f"{reason}; close the program that has it open.") from None
+
+
+def take_earlier(run: Run, table: Table) -> None:
+    """Leaves out rows of which the record is there, or may be, by what earlier runs wrote.
+
+    They are known by their values; the person may say that they are entered again.
+    """
+    here = run.logger.folder
+    paths = [table.copy] if table.copy and table.copy.exists() else []
+    for folder in known_runs(here.parent).values():
+        path = in_run(folder, RESULTS_FILE)
+        if folder.name != here.name and path.exists():
+            task = run_of(read_journal(folder, outline=True), folder).task
+            if task.casefold().split() == run.progress.task.casefold().split():
+                paths.append(path)
+    known: dict[str, TableRow] = {}
+    for old in chain.from_iterable(map(results_in, paths)):
+        key = json.dumps(old.values, sort_keys=True)
+        if old.outcome in THERE or (old.outcome in MAYBE_THERE and key not in known):
+            known[key] = old
+    found = []
+    for row in table.rows:
+        values = run.logger.hide(row.values)
+        before = known.get(json.dumps(values, sort_keys=True))
+        if before:
+            found.append((row, before))
+    numbers = ", ".join(str(row.number) for row, _ in found)
+    question = f"The records of rows {numbers} are there, or may be. Enter them again?"
+    if not found or run.actuator.put(run.actuator.vouch, question):
+        return
+    for row, before in found:
+        row.outcome = before.outcome
+        row.text = before.text
+        row.run = before.run
+        if before.outcome in THERE or RowRepeat(run, table, row).is_there:
+            row.outcome = "skipped"
+            row.text = f"It is there already (see {before.run})."
+
+
+def target_shown(step: Step) -> JsonDict:
+    """Gives what a step was shown on, as target_of."""
+    return (step.place and step.place.control) or {"role": "", "name": "", "id": ""}
+
+
+class RowRepeat(Repeat):
+    """The acts for one row: what was typed is read back before each that may send it."""
+
+    def __init__(self, run: Run, table: Table, row: TableRow) -> None:
+        super().__init__(run, with_values(table, row.values))
+        self.table = table
+        self.row = row
+        valued = []
+        sending = []  # steps that may send what was typed before, for all that was shown of them
+        for at, step in enumerate(table.steps):
+            chooses = target_shown(step)["role"] in CHOOSING and not step.act.key
+            if step.value:
+                valued.append(at)
+            elif valued and not chooses and step.act.name not in UNSENDING:
+                sending.append(at)
+        self.sending = sending or valued
+        self.checked = 0  # so many steps were read back
+        self.unread: list[str] = []  # fields that nobody can read
+        self.files = file_facts(*self.way.checks)
+
+    def wait_for_place(self) -> tuple[Act, Look] | None:
+        found = super().wait_for_place()
+        if found and self.way.next in self.sending:
+            self.read_back()
+            if not self.row.outcome:  # from here on nobody can tell, whatever ends it
+                self.row.outcome = "unsure"
+                write_results(self.table, self.run.logger.folder, self.run.logger.hide)
+        return found
+
+    def heard(self, deed: Deed, look: Look) -> Deed:
+        if self.way.next == self.sending[0] and not deed.begun:
+            self.row.outcome = ""
+        return super().heard(deed, look)
+
+    def leave(self, why: Outcome) -> None:
+        raise End(why)
+
+    def read_back(self) -> None:
+        """Compares what was typed with its fields, sign for sign; raises End where they differ."""
+        typed: dict[str, Step] = {}
+        for step in self.way.steps[self.checked : self.way.next]:
+            if "text" in step.act.args and not _SECRET_NAME.search(step.act.text):
+                then = target_shown(step)
+                who = [then.get(part) for part in ("role", "name", "id", "row")]
+                typed[str(who)] = step  # of two texts in one field the later one
+        self.checked = self.way.next
+        desktop = self.run.eyes.desktop
+        for step in typed.values():
+            then = target_shown(step)
+            text = step.act.text.replace(LITERAL, "")
+            adds = not (then.get("empty") or "clear" in step.act.args)
+            for _ in range(READS_MOST):
+                controls: list[Control] = []
+                for window in desktop.windows():
+                    if step.place and window.program == step.place.program:
+                        controls += desktop.control_source.ask(window)
+                held = getattr(found_again(then, controls), "value", None)
+                held = held and held.replace("\r\n", "\n")
+                if held is None or held == text or (adds and held.endswith(text)):
+                    break
+                self.run.clock.sleep(READ_S)
+            else:
+                told = f"{in_quotes(held, 80)} and not {in_quotes(text, 80)}"
+                less = " less than was typed" if text.startswith(held) else ""
+                raise End(Outcome("failed", f"{then['name']!r} holds{less}: {told}."))
+            if held is None:
+                self.unread.append(then["name"])
+
+    def facts(self) -> list[bool | None]:
+        """Rules on each check by what Windows shows of this row's values; None if by nothing."""
+        checks = self.way.checks
+        if not checks:
+            return []
+        rulings = rulings_by_files(checks, self.files, file_facts(*checks), "")
+        by_file = {ruling.check: ruling.holds for ruling in rulings}
+        known = [(name, text.translate(NO_QUOTES)) for name, text in texts_shown(self.run)]
+        values = {name: text.translate(NO_QUOTES) for name, text in self.row.values.items()}
+        told: list[bool | None] = []
+        for shown, check in zip(self.table.checks, checks, strict=True):
+            plain = with_texts(shown, values)
+            holds = by_file.get(check, is_shown(plain, known, plain) or None)
+            told.append(holds if check != shown else None)
+        return told
+
+    @property
+    def is_there(self) -> bool:
+        facts = self.facts()
+        return bool(facts) and all(facts)
+
+    def end(self, last: Act) -> None:
+        self.read_back()
+        checks = "; ".join(self.way.checks)
+        for _ in range(READS_MOST if self.way.checks != self.table.checks else 0):
+            if self.is_there:
+                raise End(Outcome("completed", f"Windows shows it: {checks}"))
+            self.run.clock.sleep(READ_S)
+        if False in self.facts():
+            raise End(Outcome("disproved", f"Windows shows otherwise: {checks}"))
+        if checks:
+            super().end(last)
+        if self.unread:
+            told = f"There is no check, and nobody can read {', '.join(self.unread)}."
+            raise End(Outcome("not_proven", told))
+        raise End(Outcome("completed", "All was done, and the fields held what was typed."))
+
+
+def ask_about_table(run: Run, table: Table, rows: Sequence[TableRow]) -> None:
+    """Asks once for all rows; raises AgentError where nobody allows what they need.
+
+    What an act risks is told by what was shown, never by what stands in a row.
+    """
+    acts = []
+    foreseen = []
+    for number, step in enumerate(table.steps, 1):
+        place = step.place or PlaceRecord()
+        then = target_shown(step)
+        windows = [Window(0, place.title, place.program)]
+        for window in run.eyes.windows():
+            if (window.title, window.program) == (place.title, place.program):
+                windows = [window]
+        attempt = Attempt(step.act, NO_LOOK.frame, reached=windows, task=run.actuator.task)
+        attempt.controls = [Control(then.get("name", ""), then["role"] or "pane", NOWHERE)]
+        attempt.focused = attempt.controls[0]
+        risks = risks_to_confirm(attempt, run.config)
+        foreseen += [(number, risk) for risk in risks]
+        if risks:
+            acts.append(f"{step.act.in_words()} in {place.title!r} ({', '.join(risks)})")
+    empty = sum(not text for row in rows for text in row.values.values())
+    told = f"{count_of(len(rows), 'row')}, of each: {'; '.join(acts) or 'nothing risky'}."
+    if empty:
+        told += f" Empty cells, which clear a field: {empty}."
+    run.logger.say(told, 0)
+    if acts or (_person_is_there() and run.config.confirm != "never"):
+        switch = "; ".join({risk for _, risk in foreseen})
+        question = f"{told} Allow for all {len(rows)}? [y/N]"
+        if not run.actuator.put(run.actuator.confirm, question, switch):
+            raise AgentError("The rows were not allowed; nothing was done.")
+    vars(run.actuator).update(foreseen=foreseen)
+
+
+def do_row(run: Run, table: Table, row: TableRow) -> None:
+    """Does the acts for one row, and writes what became of it, however it ends."""
+    old = run.progress
+    begun = run.clock.now()
+    requests = run.session.requests
+    repeat = RowRepeat(run, table, row)
+    checks = repeat.way.checks
+    run.progress = Progress(task=old.task, turn=old.turn, first=old.turn, refusals=old.refusals)
+    run.progress.done_when = checks
+    row.run = run.logger.folder.name
+    row.text = "It was sent, and nobody knows what came of it."
+    ended = Outcome("stopped", "The run ended before this row did.")
+    run.actuator.began = begun  # the limit in minutes is for a row
+    try:
+        if repeat.is_there:
+            raise End(Outcome("skipped", "It is there already."))
+        place = table.steps[0].place or PlaceRecord()
+        front = run.eyes.desktop.foreground()
+        if not front or front.program != place.program:
+            look = LookRecord(program=place.program, title=place.title)
+            run.actuator.return_to(look, from_any=True)
+        elif is_dialog(front) and front.title != place.title:
+            raise End(Outcome("failed", f"{quoted_title(front)} is in the way."))
+        while True:
+            begin_turn(run, len(table.steps) + 1)
+            turn(run, repeat)
+            run.logger.tell(run.progress)
+    except End as end:
+        ended = end.outcome
+    finally:
+        if ended.kind in SUCCESSES:
+            row.outcome = "done"
+        elif not row.outcome:
+            row.outcome = ended.kind if ended.kind in ("skipped", "stopped") else "failed"
+        elif ended.kind in ("not_proven", "disproved"):
+            row.outcome = "not proven"
+        spent = {"seconds": run.clock.now() - begun, "requests": run.session.requests - requests}
+        vars(row).update(text=ended.text, **spent)
+        write_results(table, run.logger.folder, run.logger.hide)
+        run.logger.say(f"{row.number:>5}  {row.outcome:<10} {row.seconds:5.1f} s  {row.text}", 0)
+
+
+def do_rows(run: Run, table: Table) -> Outcome:
+    """Does what was shown for each row of a table, and counts what became of them."""
+    take_earlier(run, table)
+    left = [row for row in table.rows if not row.outcome]
+    if left:
+        ask_about_table(run, table, left)
+    write_results(table, run.logger.folder, run.logger.hide)
+    failed = 0
+    for row in left:
+        do_row(run, table, row)
+        failed = 0 if row.outcome in THERE else failed + 1
+        if failed == FAILED_MOST or (failed and not table.goes_on):
+            break
+    counts = Counter(row.outcome or "not begun" for row in table.rows)
+    told = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
+    kind = "completed" if counts.keys() <= {*THERE} else "failed"
+    return Outcome(kind, f"{told}; see {table.copy or run.logger.folder / RESULTS_FILE}")
+
+
+SCHEDULE_MOST = 261  # characters that schtasks takes
+
+
+def schedule_line(at: str, words: Sequence[str]) -> str:
+    """Gives the line that has Windows start a command daily; raises ConfigError."""
+    if not re.fullmatch(r"([01]\d|2[0-3]):[0-5]\d", at):
+        raise ConfigError(f"--schedule takes a time such as 07:30, not {at[:40]!r}.")
+    said = " ".join(f'"{word}"' for word in (sys.executable, os.path.abspath(__file__), *words))
+    command = f'cmd /c cd /d "{os.getcwd()}" && {said}'
+    if len(command) > SCHEDULE_MOST:
+        raise ConfigError(f"Windows takes {SCHEDULE_MOST} characters at most, not {command}")
+    command = command.replace('"', '\\"')
+    return (
+        f'schtasks /Create /SC DAILY /ST {at} /TN "agent.py {at.replace(":", ".")}" /TR "{command}"'
+        "\nThe desktop has to be logged in and not locked at that time."
+    )
+
+
+####################################################################################################
 # Options - what can be said on the command line, and the settings that come of it
 ####################################################################################################
 
@@ -19111,6 +19580,12 @@ A small local vision model (LM Studio) carries out a task on your desktop.
   --forget NAME          delete what was shown under that name
   --again                do the acts of the task's last completed run while the screen is as then
   --with NAME=TEXT...    with --again: a value of what was shown, which differs each time
+  --rows FILE            with --again: do it for each row of a table (CSV)
+  --only-rows ROWS       of it only these, such as 5-9,12
+  --rows-on              go on after a row that is not done
+  --max-rows N           refuse a table of more rows than these (500)
+  --results FILE         what became of the rows, besides in the run's folder
+  --schedule TIME        print the line that has Windows do this daily, as at 07:30
   --resume [RUN]         go on with a run, by default the latest
   --task TEXT            with --resume: its next task, with the same memory
   --set FIELD=VALUE...   any other setting
@@ -19209,8 +19684,11 @@ def read_options(argv: Sequence[str] | None) -> Namespace:
         refuse_idle_words(options)
     options.task = options.task or options.words
     vars(options).update(chosen=bool(options.profile), profile=options.profile or "planner")
+    if options.rows:  # of which there is a line each
+        vars(options).update(quiet=True)
     options.by_client = False
     options.given = vars(options)["with"]
+    options.said = sys.argv[1:] if argv is None else argv
     return options
 
 
@@ -19226,6 +19704,10 @@ def refuse_idle_words(options: Namespace) -> None:
         said = [given[name] for name in line.split() if name in given]
         if len(said) > 1:
             raise ConfigError(f"{said[0]} and {said[1]} do not go together; leave out one of them.")
+    of_rows = [given[name] for name in ("only_rows", "rows_on", "results") if name in given]
+    if of_rows and not options.rows or options.rows and not options.again:
+        first = of_rows[0] if of_rows else "--rows"
+        raise ConfigError(f"{first} needs {'--again' if options.rows else '--rows FILE'}.")
     if options.open and not options.report:
         raise ConfigError("--open is for a report: give --report RUN, or leave out --open.")
 
@@ -19420,6 +19902,11 @@ def look_back(options: Namespace) -> Iterator[str]:
         raise ConfigError(f"There is no help on {options.help[:60]!r}, only on {topics}.")
     elif options.help is not None:
         yield HELP
+    elif options.schedule:
+        said = [*options.said]
+        at = next(at for at, word in enumerate(said) if word.startswith("--schedule"))
+        del said[at : at + 2 - ("=" in said[at])]
+        yield schedule_line(options.schedule, said)
     elif options.settings is not None:
         yield from settings_table(options.settings)
     elif options.manifest:
@@ -19771,7 +20258,9 @@ def first_task(
             raise
     task = terminal.hide(terminal.read_task(options, config))
     way = terminal.chosen_way(options, config, task, old)
-    if way and options.again:
+    if options.rows:
+        way = table_of(options, config, way)
+    elif way:
         way = with_values(way, values_given(options.given))
     if lost:
         if not way or not way.steps[0].shown:
@@ -19931,7 +20420,9 @@ def carry_out_task(
         if isinstance(person.inbox, Panel) and isinstance(person.desktop, DemoDesktop):
             person.terminal.await_page(person.inbox)
         way = run.way
-        if way and not way.checks:
+        if isinstance(way, Table):
+            outcome = do_rows(run, way)
+        elif way and not way.checks:
             outcome = run_agent(run, Loop)  # left to nobody
         elif client and run.profile is MCP_PROFILE:
             outcome = run_agent(run, lambda _: Calls(run, client))

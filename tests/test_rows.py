@@ -1,0 +1,472 @@
+"""A table and a form: each row entered as it was shown, proven, and told in a line of results."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import agent
+from agent import Control, Point, Rect
+from tests.fakes import VirtualClock
+from tests.seams import clock_of_main, desktop_of_main, person_at_main
+from tests.test_main import CommandLineCase
+from tests.test_recording import CITY, NAME, OK, WINDOW, Form
+
+TASK = "enter a customer"
+EXAMPLES = {"name": "Meier, Anna", "city": "Basel"}
+CHECK = 'The list shows "{name} · {city}"'
+
+
+class Book(Form):
+    """A form whose OK puts a record into a list, as an office program does."""
+
+    def __init__(self, clock: Any) -> None:
+        super().__init__(clock, NAME, CITY, OK)
+        self.records: list[tuple[str, str]] = []
+        self.typed: list[str] = []
+        self.fits = 1000  # characters in the field City:
+        self.loses = False  # what it is sent
+        self.happens: Callable[[str], object] = lambda text: None  # when that is typed
+        self._all = False
+
+    def enter(self) -> None:
+        record = (self.controls["Name:"].value or "", self.controls["City:"].value or "")
+        if not self.loses:
+            self.records.append(record)
+            self.show_list()
+        for name in ("Name:", "City:"):
+            self.hold(name, "")
+
+    def show_list(self) -> None:
+        for number, record in enumerate(self.records):
+            place = Rect(600, 100 + 2 * number, 100, 2)
+            row = Control(" · ".join(record), "list item", place, window=7, program="office.exe")
+            self.controls[f"row {number}"] = row
+
+    def hold(self, name: str, value: str) -> None:
+        self.controls[name] = replace(self.controls[name], value=value)
+
+    def button(self, name: str, down: bool) -> None:
+        if down:
+            return
+        for key, control in [*self.controls.items()]:
+            if control.rect.contains(self._cursor):
+                self.focus = key if control.role == "edit" else self.focus
+                self._all = False
+                if key == "OK" and self.front == WINDOW:
+                    self.enter()
+
+    def key(self, name: str, down: bool) -> None:
+        if down and name == "a":
+            self._all = True
+        elif down and name == "delete" and self._all:
+            self.hold(self.focus, "")
+
+    def text(self, text: str) -> None:
+        self.typed.append(text)
+        self.happens(text)
+        held = "" if self._all else self.controls[self.focus].value or ""
+        self._all = False
+        most = self.fits if self.focus == "City:" else 1000
+        self.hold(self.focus, (held + text)[:most])
+
+    def move(self, point: Point) -> None:
+        self._cursor = point
+
+
+# What was shown: which control, its role, what was done to it.
+STEPS = (
+    (
+        "Name:",
+        "edit",
+        {
+            "tool": "type_text",
+            "args": {"text": "Meier, Anna", "element_name": "Name:"},
+            "value": "name",
+        },
+    ),
+    (
+        "City:",
+        "edit",
+        {"tool": "type_text", "args": {"text": "Basel", "element_name": "City:"}, "value": "city"},
+    ),
+    ("OK", "button", {"tool": "click", "args": {"element_name": "OK"}}),
+)
+
+
+def record(dumps: Path, check: str) -> None:
+    """A task that a person showed once, in this folder."""
+    lines: list[dict[str, Any]] = [
+        {"kind": "run", "model": "shown by hand", "profile": "planner", "task": TASK}
+    ]
+    for turn, (name, role, intent) in enumerate(STEPS, 1):
+        control = {
+            "role": role,
+            "name": name,
+            "id": "",
+            "at": [45, 15, 90, 30],
+            "row": [],
+            "empty": role == "edit",
+        }
+        place = {
+            "title": "Customers",
+            "program": "office.exe",
+            "window": [0, 0, 320, 240],
+            "control": control,
+        }
+        intent["args"]["position"] = {"x": 1, "y": 1}
+        lines += [
+            {"kind": "place", "turn": turn, **place},
+            {"kind": "intent", "turn": turn, **intent},
+            {"kind": "result", "turn": turn, "result": "Shown by the person", "changed": True},
+        ]
+    checks = [{"check": check, "holds": True, "why": ""}] if check else []
+    lines.append({"kind": "end", "turn": 3, "outcome": "completed", "checks": checks})
+    folder = dumps / "run_0001"
+    folder.mkdir(parents=True)
+    (folder / "turns.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines), "utf-8")
+
+
+class RowsCase(CommandLineCase):
+    check = CHECK
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.clock = VirtualClock()
+        self.book = Book(self.clock)
+        record(self.folder / "dumps", self.check)
+
+    def table(self, *rows: str, head: str = "Name;City") -> str:
+        path = self.folder / "customers.csv"
+        path.write_text("\n".join([head, *rows, ""]), "utf-8")
+        return str(path)
+
+    def rows(self, table: str, *options: str, stdin: Any = b"") -> tuple[int, str, str]:
+        size = ["--set", "settle_cap_ms=1"]
+        words = ["--again", TASK, "--rows", table, *options, *size]
+
+        def book(clock: Any) -> Book:
+            self.book.clock = clock
+            return self.book
+
+        clock = clock_of_main(self.clock) if stdin == b"" else contextlib.nullcontext()
+        with desktop_of_main(book), clock:
+            return self.main(*words, stdin=stdin)
+
+    def results(self) -> list[dict[str, str]]:
+        path = max((self.folder / "dumps").glob("*/results.csv"))
+        with path.open(encoding="utf-8-sig", newline="") as stream:
+            return list(csv.DictReader(stream))
+
+    def outcomes(self) -> list[str]:
+        return [row["outcome"] for row in self.results()]
+
+
+class Tables(RowsCase):
+    """A file from anywhere is read as it is meant, or refused before anything is done."""
+
+    def read(self, data: bytes, *options: str) -> tuple[list[tuple[str, str]], str]:
+        """What is entered of such a file, and what is said."""
+        path = self.folder / "t.csv"
+        path.write_bytes(data)
+        self.book = Book(self.clock)
+        _, out, err = self.rows(str(path), *options)
+        shutil.rmtree(self.run_folder(2), ignore_errors=True)
+        return self.book.records, out + err
+
+    def test_encodings_delimiters_and_quotes(self) -> None:
+        text = 'Name;City\r\n"Müller; ""Bob""";Zürich\r\n=1+1;{{{PIN}}\r\n'
+        expected = [('Müller; "Bob"', "Zürich"), ("=1+1", "{{{PIN}}")]
+        for form in ("utf-8", "utf-8-sig", "utf-16", "cp1252", "utf-16-le"):
+            self.assertEqual(self.read(text.encode(form))[0], expected, form)
+        for data, rows in (
+            ("city\tNAME \nBasel\tMeier, Anna\n", [("Meier, Anna", "Basel")]),
+            ("name,city\n\n Anna ,\n,,\n", [(" Anna ", "")]),
+            ("name|city\nא🙂|O'Hara\n", [("א🙂", "O'Hara")]),
+        ):
+            self.assertEqual(self.read(data.encode())[0], rows, data)
+        self.assertEqual(
+            self.read(b"name\nA;b, c\n", "--with", "city=Bern")[0], [("A;b, c", "Bern")]
+        )
+
+    def test_what_is_wrong_is_told_before_anything_is_done(self) -> None:
+        many = b"name;city\n" + b"".join(b"%d;B\n" % at for at in range(501))
+        for data, told in (
+            (b"", "it is empty"),
+            (b"name;city\n", "it has 0 rows, not 1 to 500"),
+            (many, "501 rows, not 1 to 500"),
+            (b"name\nA\n", "its columns are name, and what was shown needs: name, city"),
+            (b"name;town\nA;B\n", "its columns are name, town, and"),
+            (b"name;Name ;city\nA;B;C\n", "its columns are name, Name , city, and"),
+            (b"name;city;id\nA;B;C\n", "its columns are name, city, id, and"),
+            (b"name;city\nA;B\nA;B\n", "row 2 is the same as row 1"),
+            (b"name;city\nA;B\nA\n", "row 2 has 1 cell, not 2"),
+            (b"name;city\nA\x07;B\n", r"row 1: Character 2 of the text \(U\+0007\)"),
+            (b'name;city\n"A\tB";C\n', "row 1, name: it is too long, or has a tab"),
+            (b'name;city\nA;"B\nC"\n', "row 1, city: .* a line break that what was shown has not"),
+            (b"name;city\n" + b"A" * 4000 + b";B\n", "row 1, name: it is too long"),
+            (b'name;city\n"A;B\n', "a quote is not closed"),
+            (b"name;city\nA\x81;B\n", "is no table"),
+            ("name;city\nA\ufffd;B\n".encode(), "is no table"),
+        ):
+            records, said = self.read(data)
+            self.assertEqual(records, [])
+            self.assertRegex(said, told)
+            self.assertFalse(self.run_folder(2).exists())
+        self.assertEqual(len(self.read(many, "--max-rows", "501", "--only-rows", "500,501")[0]), 2)
+
+
+class Entering(RowsCase):
+    """Each row is entered once, and what came of it is true by the form's own list."""
+
+    def test_each_row_is_entered_proven_and_told(self) -> None:
+        table = self.table('"Meier; ""Bob""";Bern', "=1+1;{{PIN}}")
+        code, out, err = self.rows(table, "--results", str(self.folder / "all.csv"))
+        self.assertEqual((code, err), (0, ""), out)
+        records = [('Meier; "Bob"', "Bern"), ("=1+1", "{{PIN}}")]
+        self.assertEqual(self.book.records, records)
+        rows = self.results()
+        self.assertEqual([(row["name"], row["city"]) for row in rows], records)
+        self.assertEqual(
+            {(row["outcome"], row["requests"], row["run"]) for row in rows},
+            {("done", "0", "run_0002")},
+        )
+        self.assertIn("2 done", out)
+        copy = self.folder / "all.csv"
+        self.assertEqual(copy.read_bytes(), (self.run_folder(2) / "results.csv").read_bytes())
+
+    def test_constants_stand_beside_columns(self) -> None:
+        code, out, err = self.rows(self.table("A A", "B B", head="name"), "--with", "city=Bern")
+        self.assertEqual((code, err), (0, ""), out)
+        self.assertEqual(self.book.records, [("A A", "Bern"), ("B B", "Bern")])
+
+    def test_a_field_that_cuts_ends_the_row_before_it_is_sent(self) -> None:
+        self.book.fits = 4
+        code, out, _ = self.rows(self.table("A;Bern", "B;Basel", "C;Chur"))
+        self.assertEqual(code, 1, out)
+        self.assertEqual(self.book.records, [("A", "Bern")])
+        self.assertEqual(self.outcomes(), ["done", "failed"])
+        self.assertIn(
+            "'City:' holds less than was typed: 'Base' and not 'Basel'",
+            self.results()[1]["sentence"],
+        )
+        code, out, _ = self.rows(self.table("A;Bern", "B;Basel", "C;Chur"), "--rows-on")
+        self.assertEqual(self.book.records, [("A", "Bern"), ("C", "Chur")])
+        self.assertEqual(self.outcomes(), ["skipped", "failed", "done"])
+
+    def test_three_failures_in_a_row_end_it(self) -> None:
+        self.book.fits = 1
+        self.rows(self.table(*(f"{at};Bern" for at in "ABCDE")), "--rows-on")
+        self.assertEqual(self.outcomes(), ["failed"] * 3)
+
+    def test_what_is_in_no_list_afterwards_is_not_proven_nor_done_again_by_itself(self) -> None:
+        self.book.loses = True
+        self.assertEqual(self.rows(self.table("A;Bern"))[0], 1)
+        self.assertEqual(self.outcomes(), ["not proven"])
+        self.book.loses = False
+        self.assertEqual(self.rows(self.table("A;Bern", "B;Bern"))[0], 1)
+        self.assertEqual(
+            (self.outcomes(), self.book.records), (["not proven", "done"], [("B", "Bern")])
+        )
+        self.book.records.append(("A", "Bern"))  # it came late
+        self.book.show_list()
+        self.assertEqual(self.rows(self.table("A;Bern", "B;Bern"))[0], 0)
+        self.assertEqual(self.outcomes(), ["skipped", "skipped"])
+
+    def test_a_record_that_is_there_is_skipped(self) -> None:
+        self.book.records = [("A", "Bern")]
+        self.book.show_list()
+        self.assertEqual(self.rows(self.table("A;Bern", "A;Chur"))[0], 0)
+        self.assertEqual((self.outcomes(), len(self.book.records)), (["skipped", "done"], 2))
+
+    def test_a_box_in_the_way_is_never_answered(self) -> None:
+        box = replace(WINDOW, handle=8, title="Question", owner=WINDOW)
+
+        def appears(text: str) -> None:
+            self.book.front = box if text == "B" else self.book.front
+
+        self.book.happens = appears
+        code, _, _ = self.rows(self.table("A;Bern", "B;Bern", "C;Bern", "D;Bern"), "--rows-on")
+        self.assertEqual((code, self.book.records), (1, [("A", "Bern")]))
+        self.assertEqual(self.outcomes(), ["done", "failed", "failed", "failed"])
+        self.assertIn("'Question' is in the way", self.results()[2]["sentence"])
+
+    def test_the_window_that_it_needs_is_brought_to_the_front(self) -> None:
+        other = replace(WINDOW, handle=9, title="Mail", program="mail.exe")
+        self.book.front = other
+        self.book.windows = lambda: [other, WINDOW]
+
+        def bring(window: agent.Window) -> None:
+            self.book.front = window
+
+        self.book.bring_to_front = bring
+        self.assertEqual(self.rows(self.table("A;Bern"))[0], 0)
+        self.assertEqual(self.book.front, WINDOW)
+
+    def test_a_form_that_is_closed_fails_the_row(self) -> None:
+        del self.book.controls["Name:"]
+        self.assertEqual(self.rows(self.table("A;Bern"))[0], 1)
+        self.assertEqual(self.outcomes(), ["failed"])
+        self.assertIn("there is no edit 'Name:'", self.results()[0]["sentence"])
+
+    def test_some_rows_alone(self) -> None:
+        table = self.table(*(f"{at};Bern" for at in "ABCDE"))
+        self.assertEqual(self.rows(table, "--only-rows", "2-3,5")[0], 0)
+        self.assertEqual([name for name, _ in self.book.records], ["B", "C", "E"])
+        code, _, err = self.rows(table, "--only-rows", "4-9")
+        self.assertEqual(code, 2)
+        self.assertIn("--only-rows takes such as 5-9,12, from 1 to 5, not '4-9'", err)
+
+    def test_rows_are_known_by_their_values_wherever_they_stand(self) -> None:
+        self.rows(self.table("A;Bern", "B;Bern"))
+        self.rows(self.table("C;Bern", "B;Bern", "A;Bern", "A;Chur"))
+        self.assertEqual(self.outcomes(), ["done", "skipped", "skipped", "done"])
+        self.assertEqual(len(self.book.records), 4)
+
+    def test_a_stop_in_a_row_is_told_of_it(self) -> None:
+        self.book.happens = lambda text: self.clock.stop.set("Ctrl+C") if text == "B" else None
+        code, _, _ = self.rows(self.table("A;Bern", "B;Bern", "C;Bern"))
+        self.assertEqual(code, 130)
+        self.assertEqual(self.outcomes(), ["done", "stopped"])
+
+
+class Unchecked(RowsCase):
+    check = ""
+
+    def test_what_was_read_back_is_done(self) -> None:
+        self.assertEqual(self.rows(self.table("A;Bern"))[0], 0)
+        self.assertIn("held what was typed", self.results()[0]["sentence"])
+
+    def test_what_nobody_can_read_is_not_proven(self) -> None:
+        ask = Book.control_source.fget
+
+        class Blind(Book):
+            @property
+            def control_source(self) -> agent.KnownControls:
+                known = [replace(one, value=None) for one in ask(self).known]
+                return agent.KnownControls(known)
+
+        self.book = Blind(self.clock)
+        self.assertEqual(self.rows(self.table("A;Bern"))[0], 1)
+        self.assertEqual(self.outcomes(), ["not proven"])
+
+
+class Killed(RowsCase):
+    """At whatever line the process is killed: gone on with, nothing is entered twice."""
+
+    def test_at_each_line(self) -> None:
+        table = self.table("A;Bern", "B;Chur")
+        run = self.run_folder(2)
+        Moment = tuple[list[bytes], bytes, list[tuple[str, str]]]
+        moments: list[Moment] = []
+
+        def keep(*_: Any) -> None:
+            """What is on the disk and in the form, for each line of the journal since it was kept last."""
+            lines, results = ((run / name) for name in ("turns.jsonl", "results.csv"))
+            written = lines.read_bytes().splitlines(True) if lines.exists() else []
+            known = results.read_bytes() if results.exists() else b""
+            first = len(moments[-1][0]) if moments else 0
+            for count in {*range(first + 1, len(written) + 1), len(written)}:
+                moments.append((written[:count], known, [*self.book.records]))
+
+        for name in ("foreground", "window_at", "capture", "enter", "text", "button"):
+            does = getattr(self.book, name)
+
+            def watched(*words: Any, does: Any = does) -> Any:
+                keep()
+                value = does(*words)
+                keep()
+                return value
+
+            setattr(self.book, name, watched)
+        with mock.patch("os.fsync", keep):
+            self.assertEqual(self.rows(table)[0], 0)
+        keep()
+        distinct = {str(moment): moment for moment in moments}
+        self.assertGreater(len(distinct), 40)
+        outcomes = set()
+        for lines, known, records in distinct.values():
+            shutil.rmtree(run, ignore_errors=True)
+            shutil.rmtree(self.run_folder(3), ignore_errors=True)
+            run.mkdir()
+            (run / "turns.jsonl").write_bytes(b"".join(lines))
+            if known:
+                (run / "results.csv").write_bytes(known)
+            self.book = Book(self.clock)
+            self.book.records = [*records]  # and nobody sees them in its list
+            self.rows(table, "--rows-on")
+            self.assertEqual(len({*self.book.records}), len(self.book.records), lines[-1:])
+            missing = {("A", "Bern"), ("B", "Chur")} - {*self.book.records}
+            rows = [((row["name"], row["city"]), row["outcome"]) for row in self.results()]
+            self.assertLessEqual(
+                missing, {values for values, outcome in rows if outcome == "unsure"}
+            )
+            outcomes.add(tuple(outcome for _, outcome in rows))
+        self.assertLessEqual(
+            {("unsure", "done"), ("skipped", "unsure"), ("skipped", "skipped")}, outcomes
+        )
+
+
+class Asking(RowsCase):
+    """One question for all; a cell permits nothing."""
+
+    def asked(self, table: str, *answers: str) -> tuple[int, str]:
+        """What comes of it, where a person gives these answers."""
+        left, at = list(answers), [0]
+
+        def types(out: str) -> str | None:
+            if out.find("does not.", at[0]) < 0:
+                return None
+            at[0] = len(out)
+            return left.pop(0)
+
+        with person_at_main(types) as keyboard:
+            code, out, _ = self.rows(table, stdin=keyboard)
+            keyboard.end()
+        self.assertEqual(left, [])
+        return code, out
+
+    def test_a_no_ends_it_before_anything_is_done(self) -> None:
+        code, out = self.asked(self.table("A;Bern", "B;"), "")
+        self.assertEqual((code, self.book.records), (1, []), out)
+        self.assertRegex(
+            " ".join(out.split()), r"2 rows, of each: .*clear a field: 1.*Allow for all 2\? \[y/N\]"
+        )
+
+    def test_rows_that_are_done_are_entered_again_only_on_a_yes(self) -> None:
+        table = self.table("A;Bern")
+        self.rows(table)
+        self.assertEqual(self.asked(table, "")[0], 0)
+        self.assertEqual(self.outcomes(), ["skipped"])
+
+
+class Words(RowsCase):
+    def test_what_needs_rows_says_so(self) -> None:
+        for words, told in (
+            ("--rows-on note", "--rows-on needs --rows FILE"),
+            ("--rows x.csv note", "--rows needs --again"),
+            (f"--again|{TASK}|--rows|x.csv", "cannot be read: No such file"),
+            ("--again|other|--demo|--rows|x.csv", "show it once with --teach NAME"),
+            (f"--again|{TASK}|--rows|x.csv|--max-rows|0", "max_rows"),
+            (f"--again|{TASK}|--rows|x.csv|--schedule|25:00", "takes a time such as 07:30"),
+        ):
+            split = words.split("|" if "|" in words else " ")
+            with desktop_of_main(lambda _: self.book):
+                code, _, err = self.main(*split)
+            self.assertEqual(code, 2)
+            self.assertIn(told, err)
+
+    def test_the_line_for_windows_is_printed_and_not_run(self) -> None:
+        code, out, _ = self.main("--again", TASK, "--rows", "c.csv", "--schedule", "07:30")
+        self.assertEqual(code, 0)
+        line = " ".join(out.split())
+        self.assertIn("schtasks /Create /SC DAILY /ST 07:30", line)
+        self.assertIn(f'\\"--again\\" \\"{TASK}\\" \\"--rows\\" \\"c.csv\\""', line)
+        self.assertNotIn("--schedule", line)
