@@ -151,6 +151,16 @@ class Calls(unittest.TestCase):
         ):
             self.refused(parse, name, arguments, kind, words)
 
+    def test_null_is_where_the_mouse_is_in_a_journal_alone(self) -> None:
+        def by_client(name: str, /, **arguments: Any) -> Any:
+            return WORDS.parse(ToolCall(name, arguments), by_model=True)
+
+        nowhere = {**OK, "place": None}
+        self.assertEqual(parse("click_it", **nowhere).args["position"], None)
+        self.refused(by_client, "click_it", nowhere, "invalid_box", "place must be")
+        endless = {"element_name": "OK", "start": None, "end": None}
+        self.refused(parse, "drag", endless, "invalid_box", "end must be")
+
     def test_a_scroll_by_nothing_or_by_more_than_100_is_refused(self) -> None:
         for ticks in (-100, -1, 1, 100):
             self.assertEqual(act("scroll", ticks=ticks).args["ticks"], ticks)
