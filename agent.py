@@ -5452,7 +5452,7 @@ def has_lost(attempt: Attempt, window: Window) -> bool:
     typed = attempt.typed
     unread = typed.held.get(document_in(window, None), "")
     before = typed.held.get(document_in(window, attempt.focused), unread)
-    if None in (unread, before):
+    if unread is None or before is None:
         return True
     value = getattr(attempt.focused, "value", None)
     if value is None:
