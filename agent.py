@@ -12513,6 +12513,7 @@ def examined(run: Run, question: str) -> str:
 
 
 _WORDS = re.compile(r"\b(?![a-z]{1,20}_[a-z])\w{4,}")  # no labels
+NAMES_A_THING = re.compile(r"[\"'“„«‘]\S|\w\.\w")  # a quotation, a file
 _OF_SCREENS = "window dialog title field text file folder"
 _EMPTY = "task done complete completed success successful successfully finished achieved correctly"
 
@@ -12524,7 +12525,10 @@ def real_checks(run: Run, lines: Iterable[str]) -> list[str]:
     told -= {*_WORDS.findall(f"{_OF_SCREENS} {run.progress.task}".lower())}
     checks = []
     for check in clean_checks(lines):
-        if len(check.split()) > 2 and not told.issuperset(_WORDS.findall(check.lower())):
+        says_more = NAMES_A_THING.search(check) or not told.issuperset(
+            _WORDS.findall(check.lower())
+        )
+        if len(check.split()) > 2 and says_more:
             checks.append(check)
     return checks
 

@@ -221,7 +221,7 @@ class WhatIsReadBack(ControlCase):
     def test_no_focus_is_said_only_once_a_focus_was_known(self) -> None:
         trial, _ = self.run_turn([call("type_text_input", text="Hello")], [])
         self.assertEqual(trial.state.memory.active_history[-1].result, "Typed: Hello")
-        typed = act("type_text", text="Hello")
+        typed = act("type_text", text="Hello you")
         trial.desktop.control_source = KnownControls([EDIT])
         trial.perform(typed, trial.look(2), 2)
         trial.desktop.control_source = KnownControls([SAVE])
