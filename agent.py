@@ -21,9 +21,9 @@ The file is divided into rooms, each under its banner. A room uses only itself a
     Values, Config, Seams, Desktop, Acts, Records, Pictures, Win32 table, Sources, Shell, Windows
     desktop, Controls, Keys, Tools, Facts, Labels, Risks, Questions, Names, Bounds, Hands, Actuator,
     Watcher, Person's input, Server answers, Model, Replies, Grammars, Grammar texts, Profiles,
-    Journal, Exchange, Calibration, Eyes, Control check, Typing, Way, Turn engine, Proof, Turns,
-    Repeat, Two-agent loop, Chat loop, Story loop, Page, Report, Panel, As described, Check, Demo
-    desktop, Demo model, MCP, Terminal, Recording, Showing, Rows, Options, Look back, Command line.
+    Journal, Session, Calibration, Eyes, Control check, Typing, Way, Deeds, Proof, Turns, Repeat,
+    Two-agent loop, Chat loop, Story loop, Page, Report, Panel, As described, Check, Demo desktop,
+    Demo model, MCP, Terminal, Recording, Showing, Rows, Options, Look back, Command line.
 """
 
 from __future__ import annotations
@@ -9990,7 +9990,7 @@ class ExecutionLogger:
 
 
 ####################################################################################################
-# Exchange - one request to a role and its reply, counted and logged
+# Session - one request to a role and its reply, counted and logged
 ####################################################################################################
 
 HINT = "HINT FROM THE PERSON: {}"
@@ -11854,7 +11854,7 @@ def can_be_joined(way: Way) -> bool:
 
 
 ####################################################################################################
-# Turn engine - look, ask, perform, settle, record - once
+# Deeds - what a run consists of, and what comes of an act by mouse and keyboard
 ####################################################################################################
 
 CLOSER_QUESTION = """CLOSER LOOK: the picture shows a quarter of the screen in full detail; \
@@ -12798,7 +12798,7 @@ def as_believed(run: Run, outcome: Outcome) -> Outcome:
 
 
 ####################################################################################################
-# Turns - what every loop does with a turn: its end, its record, and a lack of progress
+# Turns - one turn of any profile: its acts and their record, and a lack of progress
 ####################################################################################################
 
 GOAL_STATUS = "Goal status: {} -> {}"
@@ -14641,9 +14641,9 @@ def run_agent(run: Run, begin: Callable[[Run], Loop] = begin_loop) -> Outcome:
     if asks_a_model:
         progress.began = run.clock.now()  # a conversation is opened before its first turn
         run.actuator.refusals = progress.refusals  # one list, which the gates fill
-    if asks_a_model and progress.turn == progress.first:
-        progress.files = file_facts(progress.task)
-        kept = keep_files(progress.files, run.logger)
+        if progress.turn == progress.first:
+            progress.files = file_facts(progress.task)
+            kept = keep_files(progress.files, run.logger)
     most = most_turns(run)
     way = Repeat(run, run.way) if run.way else None
     loop = None if way else begin(run)
