@@ -4246,20 +4246,18 @@ class Vocabulary:
 
     def parse(self, call: ToolCall, by_model: bool = False) -> Act:
         """Reads a call as an act, each argument by its name; raises ToolError."""
-        # What may be left out may hold nothing; what has to be said must not be blank, by a model.
         tool = self.tool(call.name)
         given = call.arguments
+        shown = self.shown(tool)
+        place = shown.get("position", {})
+        if by_model and len(place) == 1 and {"x", "y"} <= given.keys():  # which are the place
+            parts = {name: given[name] for name in (*_PARTS, *place) if name in given}
+            given = {**given, **dict.fromkeys(place, parts)}
         read: JsonDict = {}
         values: JsonDict = {}
-        shown = self.shown(tool)
         for argument, mark in tool.takes.items():
             shape = shown.get(argument, {})
-            is_needed = mark != "?"
-            is_place = argument == "position" and len(shape) == 1
-            if by_model and is_place and {"x", "y"} <= given.keys():
-                parts = {name: given[name] for name in (*_PARTS, *shape) if name in given}
-                given = {**given, **dict.fromkeys(shape, parts)}  # which then are the place
-            if not is_needed and all(given.get(name) in (None, "", []) for name in shape):
+            if mark == "?" and all(given.get(name) in (None, "", []) for name in shape):
                 if argument in DEFAULTS:
                     values[argument] = DEFAULTS[argument]
                 continue
@@ -4267,15 +4265,16 @@ class Vocabulary:
             for name, kind in shape.items():
                 if name not in given:
                     raise ReplyError(f"The argument {name} is missing.", f"missing_{name}")
-                value = given[name]
-                if value is not None or by_model or mark != "~":
-                    read[name] = kind.value(name, value)
-                    said = read[name] if name == "text" else str(read[name]).strip()
-                    if by_model and is_needed and not said:  # to type a blank is something
-                        fault = "empty_text" if name == "text" else f"missing_{name}"
-                        raise ReplyError(f"The argument {name} is empty.", fault)
-                    value = kind.make(read[name])
-                made.append(value)
+                if given[name] is None and mark == "~" and not by_model:
+                    made.append(None)
+                    continue
+                read[name] = kind.value(name, given[name])
+                # Of what a model has to say only a text to type may be blank.
+                said = read[name] if name == "text" else str(read[name]).strip()
+                if by_model and mark != "?" and not said:
+                    fault = "empty_text" if name == "text" else f"missing_{name}"
+                    raise ReplyError(f"The argument {name} is empty.", fault)
+                made.append(kind.make(read[name]))
             if made != [False]:  # which is as if it had not been said
                 values[argument] = Coordinate(*made) if len(made) > 1 else made[0]
         return Act(tool.name, values, replace(call, arguments=read))
