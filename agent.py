@@ -22,8 +22,9 @@ The file is divided into rooms, each under its banner. A room uses only itself a
     desktop, Controls, Keys, Tools, Facts, Labels, Risks, Questions, Names, Bounds, Hands, Actuator,
     Watcher, Person's input, Server answers, Model, Replies, Grammars, Grammar texts, Profiles,
     Journal, Session, Calibration, Eyes, Control check, Typing, Way, Deeds, Proof, Turns, Repeat,
-    Two-agent loop, Chat loop, Story loop, Page, Report, Panel, As described, Check, Demo desktop,
-    Demo model, MCP, Terminal, Recording, Showing, Rows, Options, Look back, Command line.
+    Two-agent loop, Chat loop, Story loop, Page, Report, Panel, As described, Described panel,
+    Check, Demo desktop, Demo model, MCP, Terminal, Recording, Showing, Rows, Options, Look back,
+    Command line.
 """
 
 from __future__ import annotations
@@ -9714,6 +9715,11 @@ def patiently(write: Callable[[], Taken]) -> Taken:
     return write()
 
 
+def text_of_log(text: str) -> str:
+    """Returns a text as a log has it, its further lines indented."""
+    return printable(redact(text)).strip().replace("\n", "\n    ")
+
+
 def open_log(path: Path, mode: str = "a") -> IO[str]:
     """Opens a text file that has each line at once; raises OSError for a link or a pipe."""
     return open(in_run(path.parent, path.name), mode, 1, "utf-8", "backslashreplace")
@@ -9908,15 +9914,11 @@ class ExecutionLogger:
         self.hide = hide  # secrets in a text or in JSON data
         self.turn = 0  # of a record that names none
         self.listeners: list[Callable[[Event], None]] = []
-        self._exchanges: IO[str] | None = None
         with self._writing():
             self._log = open_log(self.folder / "execution_log.txt")
             self._turns = open_log(self.folder / "turns.jsonl")
             if not hold_alone(self._turns):
                 raise ConfigError(f"Another agent.py works on {self.folder}; wait until it ends.")
-            if config.described:
-                name = f"agent_run_{datetime.now():%Y%m%d_%H%M%S}.log"
-                self._exchanges = open_log(self.folder / name)
             if old:
                 written = in_run(old, "turns.jsonl").read_bytes()
                 self._turns.truncate(written.rfind(b"\n") + 1)
@@ -9930,20 +9932,15 @@ class ExecutionLogger:
         if isinstance(event, Record):
             event = replace(event, time=round(time.time(), 3), turn=event.turn or self.turn)
         told: Event = replace(event, **self.hide(vars(event)))
-        now = datetime.now()
         if isinstance(told, Record):  # before anybody acts on it
             self._write(self._turns, redact(json.dumps(to_json(told), default=str)) + "\n")
         for listener in self.listeners:
             listener(told)
         if isinstance(told, Section):
             self._write(self._log, f"\n=== {told.title} ===\n")
-        elif isinstance(told, (Line, Exchange, TurnLine)):
-            # Further lines of a text are indented.
-            text = printable(redact(told.text)).strip().replace("\n", "\n    ")
-            if not isinstance(told, Exchange):
-                self._write(self._log, f"{now.time().isoformat('milliseconds')} {text}\n")
-            elif self._exchanges:
-                self._write(self._exchanges, f"{now:%H:%M:%S} {text}\n\n")
+        elif isinstance(told, (Line, TurnLine)):
+            now = datetime.now().time().isoformat("milliseconds")
+            self._write(self._log, f"{now} {text_of_log(told.text)}\n")
         return event
 
     def save_screenshot(self, name: str, png: bytes) -> str:
@@ -9961,10 +9958,9 @@ class ExecutionLogger:
         return path
 
     def close(self) -> None:
-        for stream in (self._log, self._turns, self._exchanges):
+        for stream in (self._log, self._turns):
             with suppress(OSError):
-                if stream:
-                    stream.close()
+                stream.close()
 
     def _write(self, stream: IO[str], text: str) -> None:
         # What texts fill beyond the limit ends the run, whose end is still told.
@@ -16747,7 +16743,6 @@ def fitting_profile(profile: Profile, config: Config, model: ModelInfo, chosen: 
     return chosen_profile("native", config)
 
 
-# -- the page of a story and its engine talk as described, behind the key of the page
 
 
 def lmstudio_logs() -> dict[Path, int]:
@@ -16759,6 +16754,29 @@ def lmstudio_logs() -> dict[Path, int]:
                 # a folder may list an old size of a file that is being written
                 sizes[path] = path.stat().st_size
     return sizes
+
+
+@contextmanager
+def exchanges_kept(logger: ExecutionLogger) -> Iterator[None]:
+    """Keeps requests and replies in a log of their own, as `002_...` describes it."""
+    with logger._writing():
+        stream = open_log(logger.folder / f"agent_run_{datetime.now():%Y%m%d_%H%M%S}.log")
+    with stream:
+
+        def take(event: Event) -> None:
+            if isinstance(event, Exchange):
+                logger._write(stream, f"{datetime.now():%H:%M:%S} {text_of_log(event.text)}\n\n")
+
+        logger.listeners.append(take)
+        yield
+
+
+def keep_described_logs(run: Run, is_demo: bool, undo: ExitStack) -> None:
+    """Keeps the logs that only the described systems have, until `undo` closes."""
+    undo.enter_context(exchanges_kept(run.logger))
+    # On another machine its log is about something else.
+    if run.profile.name == "pointer" and run.session.server.is_here and not is_demo:
+        undo.enter_context(lmstudio_log_copied(run.logger))
 
 
 @contextmanager
@@ -16785,6 +16803,10 @@ def lmstudio_log_copied(logger: ExecutionLogger) -> Iterator[None]:
         with suppress(AgentError):
             logger.say(told, 2)
 
+
+####################################################################################################
+# Described panel - a story's engine and page talk as described, behind the page's key
+####################################################################################################
 
 WAITS_FOR_PICTURE = "waiting_annotated"
 STORY_STATE: JsonDict = {
@@ -20234,8 +20256,10 @@ def run_task(
     vars(run).update(correction=corrected, way=way)
     if options.panel:
         open_panel(run, stats, who, undo)
+    if config.described:
+        keep_described_logs(run, options.demo, undo)
     if not options.demo:
-        tend_files(run, undo)
+        tend_files(run)
     carry_on = partial(carry_out_task, run, who, stats, client)
     code = carry_on(task, options.by_client, told, resumed=old is not None)
     while not (options.task or options.demo) and code in (0, 1) and (task := terminal.next_task()):
@@ -20316,18 +20340,13 @@ def own_desktop(desktop: Desktop, config: Config, stop: Stop, undo: ExitStack) -
         undo.enter_context(closing(desktop.control_source)).query(None, 0.0)
 
 
-def tend_files(run: Run, undo: ExitStack) -> None:
-    # Deletes old runs, if this one acts, and copies the server's log in the end.
-    config = run.config
-    logger = run.logger
-    spared = [logger.folder]
+def tend_files(run: Run) -> None:
+    # Deletes old runs, if this one acts.
+    spared = [run.logger.folder]
     if run.way:
         spared.append(run.way.folder)
-    # On another machine its log is about something else.
-    if config.described and run.profile.name == "pointer" and run.session.server.is_here:
-        undo.enter_context(lmstudio_log_copied(logger))
-    if not config.dry_run:
-        delete_old_runs(config, spared)
+    if not run.config.dry_run:
+        delete_old_runs(run.config, spared)
 
 
 def made_run(
