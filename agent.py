@@ -16743,8 +16743,6 @@ def fitting_profile(profile: Profile, config: Config, model: ModelInfo, chosen: 
     return chosen_profile("native", config)
 
 
-
-
 def lmstudio_logs() -> dict[Path, int]:
     """Returns LM Studio's logs and their sizes; what one grows by in a run is the run's."""
     sizes = {}
@@ -16756,27 +16754,21 @@ def lmstudio_logs() -> dict[Path, int]:
     return sizes
 
 
-@contextmanager
-def exchanges_kept(logger: ExecutionLogger) -> Iterator[None]:
-    """Keeps requests and replies in a log of their own, as `002_...` describes it."""
-    with logger._writing():
-        stream = open_log(logger.folder / f"agent_run_{datetime.now():%Y%m%d_%H%M%S}.log")
-    with stream:
-
-        def take(event: Event) -> None:
-            if isinstance(event, Exchange):
-                logger._write(stream, f"{datetime.now():%H:%M:%S} {text_of_log(event.text)}\n\n")
-
-        logger.listeners.append(take)
-        yield
-
-
 def keep_described_logs(run: Run, is_demo: bool, undo: ExitStack) -> None:
-    """Keeps the logs that only the described systems have, until `undo` closes."""
-    undo.enter_context(exchanges_kept(run.logger))
+    """Keeps a log of requests and replies (`002_...`), and LM Studio's own (`003_...`)."""
+    logger = run.logger
+    with logger._writing():
+        name = f"agent_run_{datetime.now():%Y%m%d_%H%M%S}.log"
+        stream = undo.enter_context(open_log(logger.folder / name))
+
+    def take(event: Event) -> None:
+        if isinstance(event, Exchange):
+            logger._write(stream, f"{datetime.now():%H:%M:%S} {text_of_log(event.text)}\n\n")
+
+    logger.listeners.append(take)
     # On another machine its log is about something else.
     if run.profile.name == "pointer" and run.session.server.is_here and not is_demo:
-        undo.enter_context(lmstudio_log_copied(run.logger))
+        undo.enter_context(lmstudio_log_copied(logger))
 
 
 @contextmanager
@@ -17390,13 +17382,6 @@ def demo_picture(state: DemoState) -> bytes:
     return bytes(canvas.pixels)
 
 
-def _draw_pointer(canvas: Canvas, tip: Point) -> None:
-    for down in range(14):
-        width = min(down, 22 - down)
-        canvas.fill(Rect(tip.x, tip.y + down, width + 1, 1), 0x000000)
-        canvas.fill(Rect(tip.x + 1, tip.y + down, width - 1, 1), DEMO_SIGNS["pointer"])
-
-
 class DemoDesktop:
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
@@ -17462,7 +17447,11 @@ class DemoDesktop:
         self._captures += 1
         clean = self.glance(area, width, height)
         canvas = Canvas(width, height, clean)
-        _draw_pointer(canvas, middle_of(Rect(*self._cursor, 1, 1).scaled(area, canvas.area)))
+        tip = middle_of(Rect(*self._cursor, 1, 1).scaled(area, canvas.area))
+        for down in range(14):  # the pointer
+            wide = min(down, 22 - down)
+            canvas.fill(Rect(tip.x, tip.y + down, wide + 1, 1), 0x000000)
+            canvas.fill(Rect(tip.x + 1, tip.y + down, wide - 1, 1), DEMO_SIGNS["pointer"])
         return Frame(
             number=self._captures,
             width=width,
