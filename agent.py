@@ -10829,13 +10829,13 @@ class Settled(NamedTuple):
 
 @dataclass
 class Eyes:
-    config: Config
-    desktop: Desktop
     actuator: Actuator
     logger: ExecutionLogger
-    clock: Clock
+    picture: Size | None = None  # the size of pictures, where a grammar decides on it
+    desktop: Desktop = field(init=False)
+    clock: Clock = field(init=False)
     # Where secrets were typed, by their numbers, ...
-    secrets: dict[int, SecretRecord] = field(default_factory=dict)
+    secrets: dict[int, SecretRecord] = field(init=False)
     # ... and the frame before that, until it is known what it changed.
     _before: dict[int, Frame] = field(default_factory=dict)
     _closer: Point | None = None  # of what the next look shows
@@ -10843,6 +10843,12 @@ class Eyes:
     _size: Size | None = None  # of its picture, if not as usual
     _black: set[int] = field(default_factory=set)  # windows in full screen that show only black
     pointer: Rect = NOWHERE  # where it is drawn in the last look
+
+    def __post_init__(self) -> None:
+        self.desktop = self.actuator.desktop
+        self.clock = self.actuator.clock
+        self.secrets = self.actuator.places
+        self.actuator.typing_secret = self.secret_typed
 
     def zoom(self, point: Point | None, size: Size | None = None) -> None:
         """Has the next look show the part around this pixel, or all, and the one after it all."""
@@ -10887,7 +10893,7 @@ class Eyes:
                 pointer=self.pointer,
             )
         )
-        sent = base64.b64encode(png) if self.config.vision else b""
+        sent = base64.b64encode(png) if self.actuator.config.vision else b""
         return Look(frame, png, sent, path)
 
     def _still_settled(self, closer: Point | None, size: Size | None) -> tuple[Frame, bytes] | None:
@@ -10918,13 +10924,15 @@ class Eyes:
 
     def capture(self, closer: Point | None = None, size: Size | None = None) -> Frame:
         """Waits while the screen cannot be seen; Win32Error after `blind_patience` seconds."""
-        end = self.clock.now() + self.config.blind_patience
+        end = self.clock.now() + self.actuator.config.blind_patience
         told = False
         while True:
             try:
                 whole = self._area()
                 area = part_around(closer, whole) if closer else whole
-                frame = self.desktop.capture(area, *(size or frame_size(area, self.config)))
+                frame = self.desktop.capture(
+                    area, *(size or self.picture or frame_size(area, self.actuator.config))
+                )
                 waited = self.clock.now() >= end
                 # A part may well be of one colour.
                 if closer or not self._seems_dead(frame, waited):
@@ -10932,7 +10940,7 @@ class Eyes:
                 raise Win32Error(ONE_COLOUR)
             except Win32Error as error:
                 if self.clock.now() >= end:
-                    seconds = self.config.blind_patience
+                    seconds = self.actuator.config.blind_patience
                     raise Win32Error(
                         f"{error} It was so for {seconds:g} s; --resume goes on with the run, and"
                         " blind_patience waits longer.",
@@ -10948,9 +10956,9 @@ class Eyes:
     def _area(self) -> Rect:
         # When the run began, the area was on the screen.
         try:
-            return resolve_area(self.config.area, self.desktop)
+            return resolve_area(self.actuator.config.area, self.desktop)
         except ConfigError:
-            raise Win32Error(AREA_GONE.format(self.config.area)) from None
+            raise Win32Error(AREA_GONE.format(self.actuator.config.area)) from None
 
     def _seems_dead(self, frame: Frame, waited: bool) -> bool:
         # Whether all is of one colour, which no window in full screen shows. Black may be either,
@@ -11071,8 +11079,8 @@ class Eyes:
     def settle(self, frame: Frame, before: bytes) -> Frame:
         # A frame between two glances that agree; `before` is one from before the act.
         begin = self.clock.now()
-        cap_s = self.config.settle_cap_ms / 1000
-        self.clock.sleep(min(SETTLE_FLOOR_S, cap_s) + self.config.ui_settle_delay)
+        cap_s = self.actuator.config.settle_cap_ms / 1000
+        self.clock.sleep(min(SETTLE_FLOOR_S, cap_s) + self.actuator.config.ui_settle_delay)
         last = self.glance(frame)
         changed = self.changed(before, last, frame) is not None
         after: Frame | None = None
@@ -11177,10 +11185,7 @@ def says_only_field(said: str) -> bool:
 
 @dataclass
 class ControlCheck:
-    config: Config
-    desktop: Desktop
-    hide: Callable[[str], str]  # replaces secrets
-    fill: Callable[[str], str]
+    actuator: Actuator
     said_of: Callable[[Act], str]  # what an act says that it means
     knows_focus: bool = False  # whether anything was ever said to have the keyboard
     # What a click hit, right after it; told once to be no field, the same again is obeyed.
@@ -11188,26 +11193,30 @@ class ControlCheck:
     # Fields that a secret went into: they may show it in a form in which it cannot be found.
     _secret_fields: set[str] = field(default_factory=set)
 
+    def hide(self, text: str) -> str:
+        """Returns a text without secrets."""
+        return str(self.actuator.secrets.hide(text))
+
     @property
     def on(self) -> bool:
-        return self.config.controls != "off"
+        return self.actuator.config.controls != "off"
 
     def one(self, where: Point | None) -> Control | None:
-        return next(iter(self.desktop.control_source.ask(where)), None)
+        return next(iter(self.actuator.desktop.control_source.ask(where)), None)
 
     def listed(self, look: Look, most: Size = ON_GRID) -> str:
-        if self.config.vision and self.config.controls != "list":
+        if self.actuator.config.vision and self.actuator.config.controls != "list":
             return ""
-        listed = controls_text(self.known(look), look.frame.area, most, self.config.vision)
+        listed = controls_text(self.known(look), look.frame.area, most, self.actuator.config.vision)
         listed = self.hide(listed)
-        if self.config.vision:
+        if self.actuator.config.vision:
             return listed
         return f"{NO_PICTURE}\n{listed}"
 
     def known(self, look: Look) -> Sequence[Control]:
         if not self.on or look.window is None:
             return []
-        return self.desktop.control_source.ask(look.window)
+        return self.actuator.desktop.control_source.ask(look.window)
 
     def is_called(self, said: str, hit: Control) -> bool:
         """Tells whether that is a name of what is clicked there."""
@@ -11257,7 +11266,7 @@ class ControlCheck:
         # Whether a secret went into a field. Neither what it holds nor its place tells a field from
         # others: both change.
         name = f"{control.window} {quoted_control(control)}"
-        if self.fill(typed) != typed:
+        if self.actuator.secrets.fill(typed) != typed:
             self._secret_fields.add(name)
         return name in self._secret_fields
 
@@ -11352,7 +11361,7 @@ class Typing:
         window = self.frame.window or Window(0, "")
         # On the desktop letters choose icons, but where one is being renamed.
         renames = self.to and self.to.role in TEXT_ROLES
-        if is_desktop(window) and not (renames or self.check.config.dry_run):
+        if is_desktop(window) and not (renames or self.check.actuator.config.dry_run):
             raise ToolError(
                 "no program is open to take it: start one first; nothing was typed.", "no_field"
             )
@@ -11380,12 +11389,12 @@ class Typing:
     @property
     def in_front(self) -> bool:
         """Tells whether the window that the text is for is still in front."""
-        front = self.check.desktop.foreground()
+        front = self.check.actuator.desktop.foreground()
         return same_window(front, self.frame.window)
 
     def known(self, where: Point | None) -> Control | None:
         """Asks what is there, if Windows may be asked and the acts before were done."""
-        if not self.check.on or self.check.config.dry_run:
+        if not self.check.on or self.check.actuator.config.dry_run:
             return None
         return self.check.one(where)
 
@@ -11399,7 +11408,7 @@ class Typing:
         if to is None:
             return None
         wrong = ""
-        clicked = place or (self.check.desktop.cursor() if self.hit_nothing(to) else None)
+        clicked = place or (self.check.actuator.desktop.cursor() if self.hit_nothing(to) else None)
         if clicked and not self.is_at(to, clicked):
             wrong = "not what was clicked"
         if to.fixed or to.role in TEXTLESS:
@@ -11951,13 +11960,8 @@ class Run:
     controls: ControlCheck = field(init=False)
 
     def __post_init__(self) -> None:
-        self.controls = ControlCheck(
-            self.config,
-            self.eyes.desktop,
-            self.logger.hide,
-            self.actuator.secrets.fill,
-            quoted_in_sentence if self.grammar else lambda act: act.label,
-        )
+        said_of = quoted_in_sentence if self.grammar else lambda act: act.label
+        self.controls = ControlCheck(self.actuator, said_of)
 
     @property
     def executor(self) -> Role:
@@ -13816,11 +13820,9 @@ def grammar_name(grammar: Grammar | None) -> str:
     return grammar.name if grammar else TOOLS_GRAMMAR
 
 
-def at_size_of(desktop: Desktop, config: Config, grammar: Grammar | None = None) -> Config:
-    """Returns the config with the size of the desktop's pictures, one that no processor changes."""
+def at_size_of(desktop: Desktop, config: Config) -> Config:
+    """Returns the config with the size of the desktop's pictures."""
     size = frame_size(resolve_area(config.area, desktop), config)
-    if grammar:
-        size = grammar.picture.seen_size(size)
     return replace(config, screen_capture_w=size.width, screen_capture_h=size.height)
 
 
@@ -13891,9 +13893,10 @@ class Native(TwoAgents):
         super().__init__(run)
         assert run.grammar
         self.grammar = run.grammar
-        config = at_size_of(run.eyes.desktop, run.eyes.config, run.grammar)
-        run.eyes.config = config  # the grammar decides on the size of pictures
-        self.picture = screen_size(config)
+        config = run.config
+        size = frame_size(resolve_area(config.area, run.eyes.desktop), config)
+        self.picture = run.grammar.picture.seen_size(size)
+        run.eyes.picture = self.picture
         # Before the present turn, as many as keep their picture.
         most = config.keep_last_screenshots or run.grammar.screenshots
         self.shown: deque[NativeTurn] = deque(maxlen=most - 1)
@@ -13903,7 +13906,7 @@ class Native(TwoAgents):
             return super().request(look)
         run = self.run
         earlier = len(run.progress.memory.active_history) + len(self.shown)
-        asking = native_asking(self.grammar, run.eyes.config, self.picture, self.messages(look))
+        asking = native_asking(self.grammar, run.config, self.picture, self.messages(look))
         return asking._replace(
             role=run.executor,
             shrinks=earlier > 0,
@@ -18824,7 +18827,7 @@ class Recorder:
             if is_own(window):
                 return None
             try:
-                refuse_window(window, self.eyes.config)
+                refuse_window(window, self.eyes.actuator.config)
             except ToolError as error:
                 self.gaps[str(error)] += 1
                 return None
@@ -18920,7 +18923,7 @@ def without_blocked(frame: Frame, eyes: Eyes) -> Frame:
     canvas = Canvas(frame.width, frame.height, frame.pixels)
     for window in eyes.windows():
         with suppress(ToolError):
-            refuse_window(window, eyes.config)
+            refuse_window(window, eyes.actuator.config)
             continue
         if not is_own(window):
             canvas.fill(window.rect.scaled(frame.area, frame.rect), SECRET_GREY)
@@ -18959,7 +18962,7 @@ def show_once(recorder: Recorder, desktop: Desktop, terminal: Terminal) -> None:
                 terminal.say(told)
         else:
             listen = partial(next, demo_hand(recorder), ())
-        config = recorder.eyes.config
+        config = recorder.eyes.actuator.config
         keys = (config.stop_hotkey.title(), config.pause_hotkey.title())
         terminal.say(KEPT_HERE.format(recorder.logger.folder, *keys), 0)
         recorder.controls.one(None)  # whoever knows controls may have to start first
@@ -20134,8 +20137,8 @@ def teach(options: Namespace, config: Config, actuator: Actuator) -> int:
             begin = RunRecord(__version__, options.profile, BY_HAND, options.teach, config=settings)
             logger.tell(begin)
             hands = Actuator(desktop, config, clock, Stop(), secrets=actuator.secrets)
-            eyes = Eyes(config, desktop, hands, logger, clock, hands.places)
-            controls = ControlCheck(config, desktop, hide, str, str)
+            eyes = Eyes(hands, logger)
+            controls = ControlCheck(hands, str)
             recorder = Recorder(eyes, controls, logger, clock, hands.stop, terminal.say)
             recorder.hotkeys = hotkeys_of(config)
             try:
@@ -20350,8 +20353,7 @@ def made_run(
     clock = actuator.clock
     actuator.say = logger.say
     server.say = logger.say
-    eyes = Eyes(config, actuator.desktop, actuator, logger, clock, actuator.places)
-    actuator.typing_secret = eyes.secret_typed
+    eyes = Eyes(actuator, logger)
     session = Session(
         config, model, server, logger.say, profile=profile, logger=logger, clock=clock
     )

@@ -227,7 +227,6 @@ class Trial:
     @desktop.setter
     def desktop(self, desktop: Any) -> None:
         self.engine.eyes.desktop = self.engine.actuator.desktop = desktop
-        self.engine.controls.desktop = desktop
 
     @property
     def server(self) -> Any:
@@ -245,8 +244,7 @@ class Trial:
     @hidden.setter
     def hidden(self, secrets: agent.Secrets) -> None:
         self.engine.actuator.secrets = secrets
-        self.engine.logger.hide = self.engine.controls.hide = secrets.hide
-        self.engine.controls.fill = secrets.fill
+        self.engine.logger.hide = secrets.hide
 
     def choose(self, model: agent.ModelInfo) -> None:
         """The model that the server has."""

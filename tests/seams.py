@@ -93,8 +93,7 @@ def make_engine(
     logger.listeners.append(
         lambda event: say(event.text) if getattr(event, "level", 2) < 2 else None
     )
-    eyes = agent.Eyes(config, desktop, actuator, logger, clock, actuator.places)
-    actuator.typing_secret = eyes.secret_typed
+    eyes = agent.Eyes(actuator, logger)
     session = agent.Session(
         config, model, server, logger.say, profile=profile, logger=logger, clock=clock
     )

@@ -109,8 +109,8 @@ class RecorderCase(unittest.TestCase):
         hands = agent.Actuator(self.form, self.config, clock, stop)
         self.logger = agent.ExecutionLogger(self.config)
         self.addCleanup(self.logger.close)
-        eyes = agent.Eyes(self.config, self.form, hands, self.logger, clock)
-        controls = agent.ControlCheck(self.config, self.form, str, str, str)
+        eyes = agent.Eyes(hands, self.logger)
+        controls = agent.ControlCheck(hands, str)
         self.recorder = agent.Recorder(eyes, controls, self.logger, clock, stop, lambda *_: None)
         self.recorder.hotkeys = ["ctrl+alt+backspace"]
 
@@ -288,8 +288,8 @@ class Again(RecorderCase):
         logger = agent.ExecutionLogger(self.config)
         self.addCleanup(logger.close)
         hands = agent.Actuator(self.form, self.config, self.form.clock, agent.Stop())
-        eyes = agent.Eyes(self.config, self.form, hands, logger, self.form.clock)
-        controls = agent.ControlCheck(self.config, self.form, str, str, str)
+        eyes = agent.Eyes(hands, logger)
+        controls = agent.ControlCheck(hands, str)
         frame = eyes.capture()
         return [*way.steps], agent.Place(way.steps[0].act, frame, eyes, controls)
 
