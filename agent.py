@@ -669,6 +669,11 @@ def file_layer(path: str) -> dict[str, JsonDict]:
     return {str(file.absolute()): values}  # which is the name of no other layer
 
 
+def split_list(setting: str) -> list[str]:
+    """Returns the items of a setting that ; separates, in lower case."""
+    return [item.strip().lower() for item in setting.split(";") if item.strip()]
+
+
 ####################################################################################################
 # Seams - stopping, secrets and time, and texts as they may be shown
 ####################################################################################################
@@ -3744,11 +3749,6 @@ def chord_codes(keys: Iterable[str]) -> frozenset[int]:
     if "ralt" in held:
         held.add("ctrl")
     return frozenset(VK_MAP[key[1:] if key[1:] in MODIFIERS else key] for key in held)
-
-
-def split_list(setting: str) -> list[str]:
-    """Returns the items of a setting that ; separates, in lower case."""
-    return [item.strip().lower() for item in setting.split(";") if item.strip()]
 
 
 # C:\temp whose backslash was read as an escape; a line of its own is a text.
