@@ -17157,7 +17157,14 @@ def check_calibration(asked: Asked) -> Iterator[Finding]:
                 task = f"Where is {middle}? {GRID_RULES} Answer [x, y] only."
             reply = asked.ask(task, picture)
             if truth == MARKS[0]:
-                yield _check_cost(reply, asked, task)
+                pictures = GRAMMARS.get(trained_in(asked.model), _QWEN).picture
+                tokens = pictures.tokens(pictures.seen_size(asked.size))
+                warnings = reply_warnings(reply, asked.model, tokens, len(task))
+                cost = f"{reply.seconds:.1f} s"
+                if reply.usage.prompt:
+                    cost += f", {reply.usage.prompt} tokens of prompt"
+                cost = "; ".join([cost, *warnings.values()])
+                yield Finding("screenshot", not warnings, cost)
             said = _place_in(asked, reply)
             if len(said) == 2:
                 along_x.append((truth.x, said[0]))
@@ -17200,17 +17207,6 @@ def _place_in(asked: Asked, reply: Reply) -> list[Any]:
     number = r"-?\d{1,6}(?:\.\d{1,6})?"
     said = re.findall(rf"{number}(?:\s?,\s?{number})+", reply.text[:FACT_CHARACTERS])
     return [float(figure) for figure in said[-1].split(",")] if said else []
-
-
-def _check_cost(reply: Reply, asked: Asked, task: str) -> Finding:
-    info = asked.model
-    pictures = GRAMMARS.get(trained_in(info), _QWEN).picture
-    tokens = pictures.tokens(pictures.seen_size(asked.size))
-    warnings = reply_warnings(reply, info, tokens, len(task))
-    cost = f"{reply.seconds:.1f} s"
-    if reply.usage.prompt:
-        cost += f", {reply.usage.prompt} tokens of prompt"
-    return Finding("screenshot", not warnings, "; ".join([cost, *warnings.values()]))
 
 
 def _squares(size: Size, squares: Mapping[str, Coordinate]) -> bytes:
@@ -17605,7 +17601,12 @@ def demo_reply(request: Mapping[str, Any]) -> JsonDict:
     if offers in (DEMO_ACTS[DEMO_STORY], DEMO_ACTS[DEMO_DRAWING]):
         actions = [{"name": tool, **arguments}]
         if tool == "drag":
-            actions = _demo_triangle(sights[target])
+            middle = sights[target]
+            corners = [(middle.x + across, middle.y + down) for across, down in DEMO_CORNERS]
+            actions = [
+                {"name": "drag", "x1": x1, "y1": y1, "x2": x2, "y2": y2}
+                for (x1, y1), (x2, y2) in zip(corners, corners[1:], strict=False)
+            ]
         words = json.dumps({"observation": why, "actions": actions})
     elif offers is DEMO_ACTS[DEMO_NATIVE]:
         said = json.dumps({"action": tool, **arguments})
@@ -17616,14 +17617,6 @@ def demo_reply(request: Mapping[str, Any]) -> JsonDict:
 
 
 DEMO_CORNERS = ((0, -150), (110, 150), (-110, 150), (0, -150))
-
-
-def _demo_triangle(middle: Coordinate) -> list[JsonDict]:
-    corners = [(middle.x + across, middle.y + down) for across, down in DEMO_CORNERS]
-    return [
-        {"name": "drag", "x1": x1, "y1": y1, "x2": x2, "y2": y2}
-        for (x1, y1), (x2, y2) in zip(corners, corners[1:], strict=False)
-    ]
 
 
 def _demo_offers(request: Mapping[str, Any]) -> Mapping[str, str]:
