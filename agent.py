@@ -19,7 +19,7 @@ tells is an event: ExecutionLogger.tell() hands it to files, figures, terminal, 
 The file is divided into rooms, each under its banner. A room uses only itself and those above it:
 
     Values, Config, Seams, Desktop, Acts, Records, Pictures, Win32 table, Sources, Shell, Windows
-    desktop, Controls, Keys, Tools, Facts, Labels, Risks, Questions, Names, Bounds, Hands, Actuator,
+    desktop, Controls, Keys, Tools, Facts, Labels, Risks, Questions, Names, Hands, Actuator,
     Watcher, Person's input, Server answers, Model, Replies, Grammars, Grammar texts, Profiles,
     Journal, Session, Calibration, Eyes, Control check, Typing, Way, Deeds, Proof, Turns, Repeat,
     Two-agent loop, Chat loop, Story loop, Page, Report, Panel, As described, Described panel,
@@ -5934,7 +5934,7 @@ def quoted_control(control: Control) -> str:
 
 
 ####################################################################################################
-# Bounds - what input must never reach or press
+# Hands - what mouse and keyboard can do, event by event, and what they must never reach or press
 ####################################################################################################
 
 PANEL_TITLE = "agent.py panel"  # of the panel's page, and so of the browser's window
@@ -6036,10 +6036,6 @@ NEAR_PIXELS = 4  # defaults of SM_CXDRAG and SM_CXDOUBLECLK
 def near(one: Point, other: Point) -> bool:
     return max(abs(one.x - other.x), abs(one.y - other.y)) <= NEAR_PIXELS
 
-
-####################################################################################################
-# Hands - what mouse and keyboard can do, event by event; only the actuator uses them
-####################################################################################################
 
 FRONT_S = 2.0  # Windows has so long to bring a window to the front
 
