@@ -12812,8 +12812,8 @@ class Loop:
         return self.run.eyes.look()
 
     def request(self, look: Look) -> Asking | None:
-        """Gives messages and tools; None to ask nothing."""
-        raise NotImplementedError
+        """Gives messages and tools; None, as here, asks nothing."""
+        return None
 
     def read(self, look: Look, reply: Reply) -> Act:
         """Gives the act that a reply to a look asks for; raises ToolError for none."""
