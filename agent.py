@@ -9812,13 +9812,16 @@ def known_runs(root: Path) -> dict[int, Path]:
     return dict(sorted(found.items(), reverse=True))
 
 
+BY_HAND = "shown by hand"  # stands for the model in the record of such a run
+RESULTS_FILE = "results.csv"  # of a run that did something for each row of a table
 UNENDED_KEPT_S = 24 * 3600
 RUNS_MOST = 100  # the latest
 
 
 def delete_old_runs(config: Config, spared: Iterable[Path]) -> None:
     """Deletes runs beyond RUNS_MOST and keep_megabytes, but for the `spared`."""
-    # One without an end stays for a day: it may be resumed, or go on right now.
+    # One without an end stays for a day: it may be resumed, or go on right now. What was shown
+    # stays, and what tells which rows were entered.
     in_use = [path.resolve() for path in spared]
     size = 0
     for place, run in enumerate(known_runs(Path(config.dump_dir)).values()):
@@ -9827,10 +9830,13 @@ def delete_old_runs(config: Config, spared: Iterable[Path]) -> None:
                 size += path.lstat().st_size
             beyond = place >= RUNS_MOST or 0 < config.keep_megabytes << 20 < size
             if beyond and run.resolve() not in in_use:
-                kinds = [record.kind for record in read_journal(run).records]
+                records = read_journal(run).records
+                kinds = [record.kind for record in records]
                 age_s = time.time() - (run / "turns.jsonl").stat().st_mtime
                 is_over = age_s >= UNENDED_KEPT_S or kinds[-1:] == ["end"]
-                if is_over and kinds[:1] == ["run"]:  # its name alone does not prove that
+                shown = any(vars(record).get("model") == BY_HAND for record in records[:1])
+                stays = shown or (run / RESULTS_FILE).exists()
+                if is_over and kinds[:1] == ["run"] and not stays:  # its name proves nothing
                     shutil.rmtree(run, ignore_errors=True)
 
 
@@ -11822,7 +11828,10 @@ def with_values(way: Way, values: Mapping[str, str]) -> Way:
 
 def way_for(root: Path, task: str) -> Way | None:
     """Finds the way of the latest proven run of a task that no later one disproved."""
+    # What a person showed comes before runs of that name, which may have gone that very way and
+    # do not know which of its texts differ each time.
     words = task.casefold().split()
+    found = None
     for folder in known_runs(root).values():
         with suppress(AgentError, ValueError):  # what is damaged is no way
             begin, *records, end = read_journal(folder, outline=True).records
@@ -11836,12 +11845,14 @@ def way_for(root: Path, task: str) -> Way | None:
                 way = recorded_way(folder)
                 way.checks = [str(ruling.get("check")) for ruling in end.checks]
                 way.ended = end.time
-                if way.steps[0].shown or (way.checks and can_be_joined(way)):
+                if way.steps[0].shown:
                     return way
+                if way.checks and can_be_joined(way):
+                    found = found or way
             for record in records:
                 if isinstance(record, WayRecord) and record.disproved:
-                    return None
-    return None
+                    return found
+    return found
 
 
 def can_be_joined(way: Way) -> bool:
@@ -19086,9 +19097,6 @@ def demo_hand(recorder: Recorder) -> Iterator[list[Note]]:
     recorder.stop.set("the demo's hand has shown it")
 
 
-BY_HAND = "shown by hand"  # stands for the model in the record of such a run
-
-
 def forget(name: str, root: Path) -> str:
     """Deletes the recordings of that name, and says how many; raises ConfigError for none."""
     gone = 0
@@ -19107,7 +19115,6 @@ def forget(name: str, root: Path) -> str:
 # Rows - what was shown, done for each row of a table, with a line of what became of it
 ####################################################################################################
 
-RESULTS_FILE = "results.csv"
 RESULT_COLUMNS = ("outcome", "sentence", "seconds", "requests", "run")  # behind number and values
 DELIMITERS = ",;\t|"
 FAULTS_TOLD = 5
@@ -19389,16 +19396,16 @@ class RowRepeat(Repeat):
                 for window in desktop.windows():
                     if step.place and window.program == step.place.program:
                         controls += desktop.control_source.ask(window)
-                held = getattr(found_again(then, controls), "value", None)
-                held = held and held.replace("\r\n", "\n")
-                if held is None or held == text or (adds and held.endswith(text)):
+                hit = found_again(then, controls) or NO_CONTROL
+                held = (hit.value or "").replace("\r\n", "\n")
+                if hit.value is None or held == text or (adds and held.endswith(text)):
                     break
                 self.run.clock.sleep(READ_S)
             else:
                 told = f"{in_quotes(held, 80)} and not {in_quotes(text, 80)}"
                 less = " less than was typed" if text.startswith(held) else ""
                 raise End(Outcome("failed", f"{then['name']!r} holds{less}: {told}."))
-            if held is None:
+            if hit.value is None:
                 self.unread.append(then["name"])
 
     def facts(self) -> list[bool | None]:
@@ -20064,6 +20071,8 @@ def old_run(options: Namespace, config: Config) -> tuple[Path | None, Way | None
         fault = f"was {vars(last)['outcome']}; give it a next task with --task"
     elif options.demo and not drawn:
         fault = "was done on a real desktop; leave out --demo"
+    elif (folder / RESULTS_FILE).exists():
+        fault = "did the rows of a table: the same command again goes on with them"
     if fault:
         raise ConfigError(f"{folder.name} {fault}.")
     options.demo = drawn

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import json
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -62,6 +63,8 @@ class Book(Form):
                 self._all = False
                 if key == "OK" and self.front == WINDOW:
                     self.enter()
+                elif control.role == "list item":
+                    self.hold("City:", control.name)
 
     def key(self, name: str, down: bool) -> None:
         if down and name == "a":
@@ -159,6 +162,22 @@ class RowsCase(CommandLineCase):
         clock = clock_of_main(self.clock) if stdin == b"" else contextlib.nullcontext()
         with desktop_of_main(book), clock:
             return self.main(*words, stdin=stdin)
+
+    def asked(self, table: str, *answers: str) -> tuple[int, str]:
+        """What comes of it, where a person gives these answers."""
+        left, at = list(answers), [0]
+
+        def types(out: str) -> str | None:
+            if out.find("does not.", at[0]) < 0:
+                return None
+            at[0] = len(out)
+            return left.pop(0)
+
+        with person_at_main(types) as keyboard:
+            code, out, _ = self.rows(table, stdin=keyboard)
+            keyboard.end()
+        self.assertEqual(left, [])
+        return code, out
 
     def results(self) -> list[dict[str, str]]:
         path = max((self.folder / "dumps").glob("*/results.csv"))
@@ -316,6 +335,16 @@ class Entering(RowsCase):
         self.assertEqual(self.outcomes(), ["failed"])
         self.assertIn("there is no edit 'Name:'", self.results()[0]["sentence"])
 
+    def test_a_sending_step_that_was_refused_has_sent_nothing(self) -> None:
+        self.book.happens = lambda text: setattr(
+            self.book, "front", replace(WINDOW, elevated=text == "Basel")
+        )
+        self.assertEqual(self.rows(self.table("A;Bern", "B;Basel"))[0], 1)
+        self.assertEqual(
+            (self.outcomes(), self.book.records), (["done", "failed"], [("A", "Bern")])
+        )
+        self.assertIn("runs as administrator", self.results()[1]["sentence"])
+
     def test_some_rows_alone(self) -> None:
         table = self.table(*(f"{at};Bern" for at in "ABCDE"))
         self.assertEqual(self.rows(table, "--only-rows", "2-3,5")[0], 0)
@@ -335,6 +364,53 @@ class Entering(RowsCase):
         code, _, _ = self.rows(self.table("A;Bern", "B;Bern", "C;Bern"))
         self.assertEqual(code, 130)
         self.assertEqual(self.outcomes(), ["done", "stopped"])
+
+
+class Kept(RowsCase):
+    """What tells which rows were entered stays, and is done again by no other way."""
+
+    def test_neither_what_was_shown_nor_results_are_deleted_as_old(self) -> None:
+        for number in (2, 4):
+            self.rows(self.table(f"{number};Bern"))
+            if number == 2:
+                shutil.copytree(self.run_folder(1), self.run_folder(3))
+        (self.run_folder(4) / "results.csv").unlink()
+        other = self.run_folder(3) / "turns.jsonl"
+        other.write_text(other.read_text("utf-8").replace(TASK, "enter an order"), "utf-8")
+        (self.run_folder(4) / "large.png").write_bytes(bytes(2_000_000))
+        self.rows(self.table("B;Bern"), "--set", "keep_megabytes=1")
+        left = sorted(path.name for path in (self.folder / "dumps").iterdir())
+        self.assertEqual(left, ["run_0001", "run_0002", "run_0003", "run_0005"])
+
+    def test_a_table_is_neither_resumed_nor_replayed(self) -> None:
+        self.rows(self.table("A;Bern"))
+        for words in (("--resume", "2", "--task", "x"), ("--replay", "2")):
+            with desktop_of_main(lambda _: self.book):
+                code, _, err = self.main(*words)
+            self.assertEqual(code, 2)
+            self.assertIn("run_0002 did the rows of a table: the same command again goes on", err)
+
+    def test_what_was_shown_is_still_known_after_runs_of_its_name(self) -> None:
+        later = self.run_folder(2)
+        later.mkdir()
+        lines = (
+            (self.run_folder() / "turns.jsonl").read_text("utf-8").replace("shown by hand", "qwen")
+        )
+        for gone in ('"value": "name"', '"value": "city"'):
+            lines = lines.replace(gone, '"value": null')
+        lines = re.sub(r'"control": \{.*?\}', '"control": null', lines)
+        look = {
+            "kind": "look",
+            "screenshot": "screenshots/a.png",
+            "width": 4,
+            "height": 4,
+            "title": "Customers",
+        }
+        lines = lines.replace("\n", f"\n{json.dumps(look)}\n", 1)
+        (later / "screenshots").mkdir()
+        (later / "screenshots" / "a.png").write_bytes(agent.encode_png(bytes(64), 4, 4))
+        later.joinpath("turns.jsonl").write_text(lines, "utf-8")
+        self.assertEqual(self.rows(self.table("A;Bern"))[0], 0)
 
 
 class Unchecked(RowsCase):
@@ -386,8 +462,11 @@ class Killed(RowsCase):
                 return value
 
             setattr(self.book, name, watched)
-        with mock.patch("os.fsync", keep):
+        with mock.patch("os.fsync", side_effect=keep) as synced:
             self.assertEqual(self.rows(table)[0], 0)
+        self.assertEqual(
+            synced.call_count, 5
+        )  # before the first row, and of each its sending and its end
         keep()
         distinct = {str(moment): moment for moment in moments}
         self.assertGreater(len(distinct), 40)
@@ -417,22 +496,6 @@ class Killed(RowsCase):
 class Asking(RowsCase):
     """One question for all; a cell permits nothing."""
 
-    def asked(self, table: str, *answers: str) -> tuple[int, str]:
-        """What comes of it, where a person gives these answers."""
-        left, at = list(answers), [0]
-
-        def types(out: str) -> str | None:
-            if out.find("does not.", at[0]) < 0:
-                return None
-            at[0] = len(out)
-            return left.pop(0)
-
-        with person_at_main(types) as keyboard:
-            code, out, _ = self.rows(table, stdin=keyboard)
-            keyboard.end()
-        self.assertEqual(left, [])
-        return code, out
-
     def test_a_no_ends_it_before_anything_is_done(self) -> None:
         code, out = self.asked(self.table("A;Bern", "B;"), "")
         self.assertEqual((code, self.book.records), (1, []), out)
@@ -445,6 +508,70 @@ class Asking(RowsCase):
         self.rows(table)
         self.assertEqual(self.asked(table, "")[0], 0)
         self.assertEqual(self.outcomes(), ["skipped"])
+
+
+class Risky(RowsCase):
+    """A form that sends: what it takes is allowed once, by what was shown."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.book.controls["OK"] = replace(OK, name="Send order")
+        journal = self.run_folder() / "turns.jsonl"
+        shown = journal.read_text("utf-8").replace('"name": "OK"', '"name": "Send order"')
+        journal.write_text(
+            shown.replace('"element_name": "OK"', '"element_name": "Send order"'), "utf-8"
+        )
+
+    def test_one_yes_is_for_all_rows(self) -> None:
+        code, out = self.asked(self.table("A;Bern", "B;Bern"), "y")
+        self.assertEqual((code, len(self.book.records)), (0, 2), out)
+        self.assertIn(
+            "2 rows, of each: click \"Send order\" in 'Customers' (send)", " ".join(out.split())
+        )
+
+    def test_where_nobody_can_be_asked_nothing_is_begun(self) -> None:
+        code, out, err = self.rows(self.table("A;Bern"))
+        self.assertEqual((code, self.book.typed), (1, []))
+        self.assertIn("allow_risky=send", out)
+        self.assertIn("The rows were not allowed; nothing was done", out)
+        self.assertFalse((self.run_folder(2) / "results.csv").exists())
+        self.assertEqual(self.rows(self.table("A;Bern"), "--set", "allow_risky=send")[0], 0)
+
+    def test_results_that_cannot_be_written_end_it_before_anything_is_done(self) -> None:
+        gone = str(self.folder / "no folder" / "all.csv")
+        code, out, _ = self.rows(
+            self.table("A;Bern"), "--results", gone, "--set", "allow_risky=send"
+        )
+        self.assertEqual((code, self.book.typed), (1, []))
+        self.assertIn("all.csv cannot be written: No such file", out)
+        Path(self.folder / "notes.csv").write_text("a,b\n1,2\n", "utf-8")
+        _, _, err = self.rows(self.table("A;Bern"), "--results", str(self.folder / "notes.csv"))
+        self.assertIn("notes.csv cannot be used: it is no table of results", err)
+
+
+class Picked(RowsCase):
+    """A cell names what is picked, and permits nothing."""
+
+    def test_what_was_not_foreseen_is_refused_and_fails_the_row(self) -> None:
+        journal = self.run_folder() / "turns.jsonl"
+        lines = [json.loads(line) for line in journal.read_text("utf-8").splitlines()]
+        lines[4]["control"] |= {"role": "list item", "name": "Basel"}
+        position = {"x": 1, "y": 1}
+        lines[5] |= {
+            "tool": "click",
+            "args": {"element_name": "Basel", "position": position},
+            "value": "city",
+        }
+        journal.write_text("".join(f"{json.dumps(line)}\n" for line in lines), "utf-8")
+        for number, name in enumerate(("Bern", "Delete all", "Chur")):
+            place = Rect(200, 400 + 40 * number, 300, 30)
+            self.book.controls[name] = replace(OK, name=name, role="list item", rect=place)
+        code, out, _ = self.rows(self.table("A;Bern", "B;Delete all", "C;Chur"), "--rows-on")
+        self.assertEqual((code, self.book.records), (1, [("A", "Bern"), ("C", "Chur")]), out)
+        self.assertEqual(self.outcomes(), ["done", "failed", "done"])
+        self.assertIn(
+            "Nobody answered whether this is allowed (delete)", self.results()[1]["sentence"]
+        )
 
 
 class Words(RowsCase):
