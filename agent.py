@@ -5780,10 +5780,10 @@ FILE_NAMES = {
 }
 
 
-def package_names(path: str) -> Iterable[str]:
-    """Gives an app's name in all languages: camera, of Microsoft.WindowsCamera_8wek!App."""
-    names = re.search(r"([^.\\_]{1,100})_\w{1,40}!(?:.*\.)?(.+)", fold(path))
-    return map(without_maker, names.groups()) if names else ()
+# An app's name in all languages: camera, of shell:AppsFolder\Microsoft.WindowsCamera_8wek!App.
+_PACKAGE = re.compile(
+    rf"{re.escape(fold(APPS_FOLDER))}.*?([^.\\_]{{1,100}})_\w{{1,40}}!(?:.*\.)?(.+)"
+)
 
 
 def without_maker(name: str) -> str:
@@ -5811,8 +5811,9 @@ def find_program(wanted: str, programs: Sequence[Program]) -> Program:
             named.setdefault(program.files[0].removesuffix(".exe"), program)
     packages: dict[str, Program] = {}
     for program in programs:
-        for package_name in package_names(program.path):
-            if program.path.startswith(APPS_FOLDER) and package_name != "app":
+        found = _PACKAGE.match(fold(program.path))
+        for package_name in map(without_maker, found.groups()) if found else ():
+            if package_name != "app":
                 packages.setdefault(package_name, program)
     short = without_maker(name)
     exact = named.get(name) or named.get(FILE_NAMES.get(name, name.replace(" ", "")))
@@ -7697,10 +7698,6 @@ def _named(listed: Iterable[ModelInfo], wanted: str) -> ModelInfo | None:
 NAMES_MOST = 8  # of models that a message or a question lists
 
 
-def _names_to_type(listed: list[ModelInfo]) -> str:
-    return ", ".join(f'--model "{server_words(info.name)}"' for info in listed[:NAMES_MOST])
-
-
 def _place_of_family(info: ModelInfo) -> float:
     # Infinite for an unknown one; what thinks aloud comes last.
     letters = f"{_meant_name(info.name)} {_meant_name(info.stored)}"
@@ -7893,7 +7890,8 @@ class ModelServer:
         listed = self._listed()
         # Not every server tells what a model can; without pictures any will do.
         able = [info for info in listed if info.vision is not False or not config.vision]
-        choices = f"choose one: {_names_to_type(able or listed)}"
+        names = [f'--model "{server_words(info.name)}"' for info in (able or listed)[:NAMES_MOST]]
+        choices = f"choose one: {', '.join(names)}"
         named = _named(listed, wanted)
         if listed and not named and wanted:
             raise self._error(f"has no model {wanted}; {choices}")
