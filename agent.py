@@ -13657,7 +13657,6 @@ class TwoAgents(Loop):
     requests = 0  # before this turn
     said = ""  # the words of the last reply
     plan_is_step = False  # whether a planner's turn counts as one of max_steps
-    keeps_history = False  # whether it has a history of its own
 
     def __init__(self, run: Run) -> None:
         super().__init__(run)
@@ -13690,9 +13689,8 @@ class TwoAgents(Loop):
         return run.eyes.look()
 
     def make_room(self) -> None:
-        """Archives by itself, what was done being certain; a grammar has a history of its own."""
-        by_itself = self.has_planner or not self.keeps_history
-        if by_itself and self.run.progress.memory.needs_compression:
+        """Archives by itself, what was done being certain."""
+        if self.run.progress.memory.needs_compression:
             archive_by_itself(self.run, self.run.config.memory_keep_actions)
 
     def review_is_due(self) -> bool:
@@ -13761,9 +13759,8 @@ class TwoAgents(Loop):
             why = error.told
             said = ""
         run.session.note_lost(error)
-        active = len(progress.memory.active_history)
-        if active > 1 and run.session.full:
-            archive_by_itself(run, active // 2)
+        if run.session.full:
+            self.forget()
         if not self.plans:
             note_action(run, ActionRecord("no_call", "", why, look.screenshot, said))
             return False
@@ -13771,6 +13768,12 @@ class TwoAgents(Loop):
         progress.plan = said or progress.plan
         self.end_planning("no usable plan", None)
         return None
+
+    def forget(self) -> None:
+        """Archives half of what was done, so that a request is shorter."""
+        active = len(self.run.progress.memory.active_history)
+        if active > 1:
+            archive_by_itself(self.run, active // 2)
 
     def goes_on(self, act: Act | None) -> bool:
         """Tells whether the planner has the next turn, too, after this act."""
@@ -13892,8 +13895,6 @@ class NativeTurn(NamedTuple):
 class Native(TwoAgents):
     """An executor, with or without a planner, that is asked in the grammar of its model."""
 
-    keeps_history = True
-
     def __init__(self, run: Run) -> None:
         super().__init__(run)
         assert run.grammar
@@ -13905,6 +13906,11 @@ class Native(TwoAgents):
         # Before the present turn, as many as keep their picture.
         most = config.keep_last_screenshots or run.grammar.screenshots
         self.shown: deque[NativeTurn] = deque(maxlen=most - 1)
+
+    def make_room(self) -> None:
+        """Archives where there is a planner: alone, a grammar has a history of its own."""
+        if self.has_planner:
+            super().make_room()
 
     def request(self, look: Look) -> Asking | None:
         if self.plans:
