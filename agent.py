@@ -12750,6 +12750,9 @@ def is_shown(check: str, known: Iterable[tuple[str, str]], task: str) -> bool:
     return False
 
 
+LIST_SHOWN = "list"  # what a row of one is called
+
+
 def texts_shown(run: Run) -> list[tuple[str, str]]:
     """Lists what Windows shows: what it is called, and the text there."""
     run.eyes.zoom(None)
@@ -12758,7 +12761,7 @@ def texts_shown(run: Run) -> list[tuple[str, str]]:
     for control in run.controls.known(look):
         known.append((control.name, control.value or ""))
         if control.role in ROW_ROLES:
-            known.append(("list", control.name))
+            known.append((LIST_SHOWN, control.name))
     for window in run.eyes.windows():
         known += product(("title", "window", "dialog"), [window.title])
     return known
@@ -19396,11 +19399,10 @@ class RowRepeat(Repeat):
             text = step.act.text.replace(LITERAL, "")
             adds = not (then.get("empty") or "clear" in step.act.args)
             for _ in range(READS_MOST):
-                controls: list[Control] = []
-                for window in desktop.windows():
+                hit = NO_CONTROL
+                for window in reversed(desktop.windows()):  # the one in front is asked last
                     if step.place and window.program == step.place.program:
-                        controls += desktop.control_source.ask(window)
-                hit = found_again(then, controls) or NO_CONTROL
+                        hit = found_again(then, desktop.control_source.ask(window)) or hit
                 held = (hit.value or "").replace("\r\n", "\n")
                 if hit.value is None or held == text or (adds and held.endswith(text)):
                     break
@@ -19412,14 +19414,20 @@ class RowRepeat(Repeat):
             if hit.value is None:
                 self.unread.append(then["name"])
 
-    def facts(self) -> list[bool | None]:
-        """Rules on each check by what Windows shows of this row's values; None if by nothing."""
+    def facts(self, lasting: bool = False) -> list[bool | None]:
+        """Rules on each check by what Windows shows of this row's values; None if by nothing.
+
+        Only files and lists tell what is `lasting`: a form may show the row before.
+        """
         checks = self.way.checks
         if not checks:
             return []
         rulings = rulings_by_files(checks, self.files, file_facts(*checks), "")
         by_file = {ruling.check: ruling.holds for ruling in rulings}
-        known = [(name, text.translate(NO_QUOTES)) for name, text in texts_shown(self.run)]
+        known = []
+        for name, text in texts_shown(self.run):
+            if name == LIST_SHOWN or not lasting:
+                known.append((name, text.translate(NO_QUOTES)))
         values = {name: text.translate(NO_QUOTES) for name, text in self.row.values.items()}
         told: list[bool | None] = []
         for shown, check in zip(self.table.checks, checks, strict=True):
@@ -19430,14 +19438,14 @@ class RowRepeat(Repeat):
 
     @property
     def is_there(self) -> bool:
-        facts = self.facts()
+        facts = self.facts(lasting=True)
         return bool(facts) and all(facts)
 
     def end(self, last: Act) -> None:
         self.read_back()
         checks = "; ".join(self.way.checks)
         for _ in range(READS_MOST if self.way.checks != self.table.checks else 0):
-            if self.is_there:
+            if all(self.facts()):
                 raise End(Outcome("completed", f"Windows shows it: {checks}"))
             self.run.clock.sleep(READ_S)
         if False in self.facts():
@@ -19492,7 +19500,7 @@ def do_row(run: Run, table: Table, row: TableRow) -> None:
     repeat = RowRepeat(run, table, row)
     checks = repeat.way.checks
     run.progress = Progress(task=old.task, turn=old.turn, first=old.turn, refusals=old.refusals)
-    run.progress.done_when = checks
+    vars(run.progress).update(done_when=checks, files=repeat.files)
     row.run = run.logger.folder.name
     row.text = "It was sent, and nobody knows what came of it."
     ended = Outcome("stopped", "The run ended before this row did.")

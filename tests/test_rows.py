@@ -75,6 +75,8 @@ class Book(Form):
     def text(self, text: str) -> None:
         self.typed.append(text)
         self.happens(text)
+        if self.focus not in self.controls:  # the form is closed
+            return
         held = "" if self._all else self.controls[self.focus].value or ""
         self._all = False
         most = self.fits if self.focus == "City:" else 1000
@@ -364,6 +366,101 @@ class Entering(RowsCase):
         code, _, _ = self.rows(self.table("A;Bern", "B;Bern", "C;Bern"))
         self.assertEqual(code, 130)
         self.assertEqual(self.outcomes(), ["done", "stopped"])
+
+
+class Troubles(RowsCase):
+    """Many rows and what may come in between: every outcome is true by the form's own list."""
+
+    ROWS = 24
+
+    def test_each_outcome_is_true(self) -> None:
+        book, clock = self.book, self.clock
+        box = replace(WINDOW, handle=8, title="Question", owner=WINDOW)
+        names = [f"R{number}" for number in range(1, self.ROWS + 1)]
+        expected = dict.fromkeys(names, "done")
+        every = self.ROWS // 8
+
+        def later(seconds: float, *words: Any) -> None:
+            clock.at(seconds, lambda: setattr(*words))
+
+        def box_comes() -> None:
+            book.front = box
+
+        def moved() -> None:
+            for name in ("Name:", "City:", "OK"):
+                control = book.controls[name]
+                book.controls[name] = replace(control, rect=control.rect.moved(5, 30))
+
+        def slow() -> None:
+            hold, name = book.hold, names[every * 3]
+
+            def late(field: str, value: str) -> None:
+                if field == "Name:" and value == name:
+                    book.hold = hold
+                    clock.at(1, lambda: hold(field, value))
+                else:
+                    hold(field, value)
+
+            book.hold = late
+
+        def cuts() -> None:
+            book.fits = 2
+            later(3, book, "fits", 1000)
+
+        def closed() -> None:
+            controls = book.controls
+            book.controls = {}
+            later(5.5, book, "controls", controls)
+
+        def person_types() -> None:
+            at["Basel"] = lambda: book.hold("Name:", "R19 and more")
+
+        def server_gone() -> None:
+            book.loses = True
+            later(3, book, "loses", False)
+
+        troubles = (None, None, moved, slow, cuts, closed, person_types, server_gone)
+        outcomes = ("done", "skipped", "done", "done", "failed", "failed", "failed", "not proven")
+        at = {names[every * number]: trouble for number, trouble in enumerate(troubles)}
+        at[names[-1]] = box_comes
+        expected |= {names[every * number]: outcome for number, outcome in enumerate(outcomes)}
+        expected[names[-1]] = "failed"
+        book.records = [(names[every], "Basel")]
+        book.show_list()
+
+        def happens(text: str) -> None:
+            if at.get(text):
+                at.pop(text)()
+
+        book.happens = happens
+        self.rows(self.table(*(f"{name};Basel" for name in names)), "--rows-on")
+        rows = {row["name"]: row for row in self.results()}
+        self.assertEqual({name: row["outcome"] for name, row in rows.items()}, expected, rows)
+        self.assertEqual(len({*book.records}), len(book.records))
+        entered = {name for name, outcome in expected.items() if outcome in ("done", "skipped")}
+        self.assertEqual({*book.records}, {(name, "Basel") for name in entered})
+        self.assertEqual({row["requests"] for row in rows.values()}, {"0"})
+
+
+class Proven(CommandLineCase):
+    def test_where_no_fact_tells_it_the_model_is_asked(self) -> None:
+        self.main("--teach", "save a note", "--demo")
+        journal = self.run_folder() / "turns.jsonl"
+        lines = [json.loads(line) for line in journal.read_text("utf-8").splitlines()]
+        for line in lines:
+            if line["kind"] == "intent" and "text" in line["args"]:
+                line["value"] = "note"
+        lines[-1]["checks"] = [{"check": "The note is saved"}]
+        journal.write_text("".join(f"{json.dumps(line)}\n" for line in lines), "utf-8")
+        (self.folder / "t.csv").write_text("note\nGood day\n", "utf-8")
+        with self.drawn() as endpoint:
+            words = ("--rows", str(self.folder / "t.csv"), "--endpoint", endpoint)
+            code, out, err = self.main("--again", "save a note", *words)
+        self.assertEqual((code, err), (0, ""), out)
+        self.assertRegex(
+            (self.run_folder(2) / "results.csv").read_text("utf-8-sig"),
+            r"1,Good day,done,.*,[1-9],run_0002",
+        )
 
 
 class Kept(RowsCase):
