@@ -1517,11 +1517,14 @@ class ActionRecord(Record, kind="action"):
 class WayRecord(Record, kind="way"):
     """Names the `run` whose acts are done again, and tells where that was left to the model."""
 
-    # `disproved`: its end did not prove the task done.
+    # `disproved`: its end did not prove the task done. A `step`, from 1, was repaired: from then on
+    # it is aimed at this `control`, as target_of says.
 
     run: str = ""
     text: str = ""
     disproved: bool = False
+    step: int = 0
+    control: JsonDict | None = None
 
 
 @dataclass
@@ -7122,81 +7125,95 @@ RAW_HEADER_BYTES = 24
 RIM_TYPEKEYBOARD = 1
 RI_KEY_BREAK = 1
 RI_KEY_E0 = 2
-RI_MOUSE_BUTTONS = {"left": (0x01, 0x02), "right": (0x04, 0x08), "middle": (0x10, 0x20)}
-RI_MOUSE_WHEELS = {0x0400: "wheel", 0x0800: "hwheel"}
+# Of a mouse: what was pressed, let go or turned.
+RI_MOUSE = {
+    0x0001: ("left", True),
+    0x0002: ("left", False),
+    0x0004: ("right", True),
+    0x0008: ("right", False),
+    0x0010: ("middle", True),
+    0x0020: ("middle", False),
+    0x0400: ("wheel", True),
+    0x0800: ("hwheel", True),
+}
 TYPES_NOTHING = 4  # of ToUnicodeEx: no key that waits for a letter is used up
-
-
 LISTEN_S = 0.02
+NO_TEXT = (
+    "\N{REPLACEMENT CHARACTER}"  # of a key that waits for a letter, or edits what stands there
+)
 
 
 class Note(NamedTuple):
     """One thing that the person's hand did."""
 
-    what: str  # a mouse button, "wheel", "hwheel" or the name of a key
+    what: str  # a mouse button, "wheel", "hwheel" or the name of a key, which goes down only
     down: bool
     place: Point  # of the mouse at that moment, in pixels
     ms: int  # of that moment, as GetTickCount counts them
     text: str = ""  # that the key types
     units: int = 0  # of a wheel, 120 a notch
     by_program: bool = False  # a program sent it, not a device
+    held: Sequence[str] = ()  # modifiers, as a chord has them; none that only choose the letter
 
 
 def key_of(raw: ctypes.Structure) -> str:
     """Names a raw key as VK_MAP does, "" for one that has no name there."""
-    extended = raw.Flags & RI_KEY_E0
-    if raw.VKey == VK_MAP["alt"] and extended:
+    if raw.VKey == VK_MAP["alt"] and raw.Flags & RI_KEY_E0:
         return "ralt"
-    if raw.VKey == VK_MAP["enter"]:
-        return "enter"
-    return KEY_NAMES.get(raw.VKey, "")
+    return "enter" if raw.VKey == VK_MAP["enter"] else KEY_NAMES.get(raw.VKey, "")
 
 
 def text_of_key(api: Win32, raw: ctypes.Structure, held: Collection[str]) -> str:
     """Gives what a key types in the window in front, with what is held down; "" for nothing."""
     states = (ctypes.c_ubyte * 256)()
     for name in held:
-        for code in chord_codes([name]):
-            states[code] = 0x80
+        states[VK_MAP[name]] = 0x80
+        states[VK_MAP[name.removeprefix("r")]] = 0x80  # of which a layout knows
     states[VK_MAP["capslock"]] = api.GetKeyState(VK_MAP["capslock"]) & 1
     front = api.GetForegroundWindow()
-    thread = api.GetWindowThreadProcessId(front, None) if front else 0
+    layout = api.GetKeyboardLayout(api.GetWindowThreadProcessId(front, None) if front else 0)
     text = ctypes.create_unicode_buffer(8)
-    layout = api.GetKeyboardLayout(thread)
     count = api.ToUnicodeEx(raw.VKey, raw.MakeCode, states, text, 8, TYPES_NOTHING, layout)
-    return text.value[: max(0, count)]
+    if count < 0:
+        return NO_TEXT
+    typed = text.value[:count]
+    types = typed.isprintable() and ("ralt" in held or {*held} <= {"shift"})
+    return typed if types else ""
 
 
-def notes_of(api: Win32, message: ctypes.Structure, held: set[str]) -> Iterator[Note]:
+def notes_of(api: Win32, message: ctypes.Structure, held: dict[str, bool]) -> Iterator[Note]:
     """Reads one WM_INPUT: what buttons, wheel or a key did; moves alone are nothing.
 
     The message says where the mouse was then; to ask later would tell the end of a quick drag.
+    Of what is held it notes whether anything else was pressed with it.
     """
     raw = RAWMOUSE()
     size = DWORD(sizeof(raw))
     api.GetRawInputData(message.lParam, RID_INPUT, byref(raw), byref(size), RAW_HEADER_BYTES)
-    place = Point(message.pt.x, message.pt.y)
-    sent = not raw.hDevice
+    chord = [name for name in ("ctrl", "alt", "shift", "win") if {name, "r" + name} & {*held}]
+    note = Note("", True, Point(message.pt.x, message.pt.y), message.time, held=chord)
     if raw.dwType != RIM_TYPEKEYBOARD:
         swapped = api.GetSystemMetrics(SM_SWAPBUTTON)
         other = {"left": "right", "right": "left"} if swapped else {}
-        for name, flags in RI_MOUSE_BUTTONS.items():
-            for flag in flags:
-                if raw.usButtonFlags & flag:
-                    down = flag == flags[0]
-                    yield Note(other.get(name, name), down, place, message.time)
-        for flag, name in RI_MOUSE_WHEELS.items():
+        for flag, (name, down) in RI_MOUSE.items():
             if raw.usButtonFlags & flag:
-                yield Note(name, True, place, message.time, units=raw.usButtonData)
+                what = other.get(name, name)
+                yield note._replace(what=what, down=down, units=raw.usButtonData)
         return
     key = RAWKEYBOARD.from_buffer(raw)
     name = key_of(key)
-    down = not key.Flags & RI_KEY_BREAK
-    if name in MODIFIERS:
-        (held.add if down else held.discard)(name)
-    text = text_of_key(api, key, held) if down else ""
-    if name or text:
-        yield Note(name, down, place, message.time, text, by_program=sent)
+    note = note._replace(what=name, by_program=not raw.hDevice)
+    if key.Flags & RI_KEY_BREAK:
+        if held.pop(name, True) or name != "win":
+            return
+        yield note._replace(held=())  # pressed alone, which opens the Start menu
+    elif name in MODIFIERS:
+        held.setdefault(name, False)
+    else:
+        text = text_of_key(api, key, held)
+        held.update(dict.fromkeys(held, True))
+        if name or text:
+            yield note._replace(text=text, held=() if text else chord)
 
 
 @contextmanager
@@ -7220,7 +7237,7 @@ def listening(api: Win32) -> Iterator[Callable[[], list[Note]]]:
             return
         ready.put(None)
         message = MSG()
-        held: set[str] = set()
+        held: dict[str, bool] = {}
         while not leave.wait(LISTEN_S):
             while api.PeekMessageW(byref(message), None, 0, 0, PM_REMOVE):
                 if message.message == WM_INPUT:
@@ -10866,14 +10883,27 @@ class Eyes:
         self.zoom(None)
         settled = self._still_settled(closer, size)
         frame, png = settled or (self.capture(closer, size), b"")
-        pointer = difference(frame.clean, frame.pixels, frame.width, carets=0)
-        self.pointer = pointer or NOWHERE
-        canvas = Canvas(frame.width, frame.height, frame.pixels)
+        hidden = []
         for place in [*self.secrets.values()]:  # they move with their windows until these are gone
             window = self.desktop.window(place.handle)
             if window:
-                box = self._secret_box(place, window.rect, frame)
-                canvas.fill(box.scaled(frame.area, frame.rect), SECRET_GREY)
+                hidden.append(self._secret_box(place, window.rect, frame))
+        return self.keep(frame, hidden, png, name, self.clock.now() - begin)
+
+    def keep(
+        self,
+        frame: Frame,
+        hidden: Iterable[Rect],
+        png: bytes = b"",
+        name: str = "",
+        capture_s: float = 0.0,
+    ) -> Look:
+        """Saves a frame as a look, with the `hidden` places of the screen greyed."""
+        pointer = difference(frame.clean, frame.pixels, frame.width, carets=0)
+        self.pointer = pointer or NOWHERE
+        canvas = Canvas(frame.width, frame.height, frame.pixels)
+        for box in hidden:
+            canvas.fill(box.scaled(frame.area, frame.rect), SECRET_GREY)
         frame = replace(frame, pixels=bytes(canvas.pixels))
         looked = self.clock.now()
         png = png or encode_png(frame.pixels, frame.width, frame.height)
@@ -10884,7 +10914,7 @@ class Eyes:
                 screenshot=path,
                 width=frame.width,
                 height=frame.height,
-                capture=round(looked - begin, 3),
+                capture=round(capture_s, 3),
                 encode=round(self.clock.now() - looked, 3),
                 window=window_box(frame),
                 program=frame.window.program if frame.window else "",
@@ -11644,8 +11674,13 @@ class Step:
     done: bool = False  # whether that is so already
 
     @property
-    def shown(self) -> bool:
-        return bool(self.place and self.place.control)
+    def target(self) -> JsonDict:
+        """Gives what finds its control again, if a person showed it; else nothing."""
+        return self.place.control or {} if self.place else {}
+
+    def aimed_at(self, target: JsonDict) -> Step:
+        """Returns the same for another control."""
+        return replace(self, place=replace(self.place or PlaceRecord(), control=target))
 
     @property
     def example(self) -> str:
@@ -11653,16 +11688,14 @@ class Step:
         return self.act.text or self.act.label
 
     def with_value(self, text: str) -> Step:
-        """The same with another text to type, or another thing to pick."""
-        act = self.act
-        if act.text:
+        """Returns the same with another text to type, or another thing to pick."""
+        if self.act.text:
             literal = re.sub(r"\{(?=\{)", f"{{{LITERAL}", clean_text(text))
-            return replace(self, act=replace(act, args={**act.args, "text": literal}))
-        place = self.place
-        if place and place.control:
-            place = replace(place, control={**place.control, "name": text})
-        act = replace(act, args={**act.args, "element_name": text})
-        return replace(self, act=act, place=place)
+            args = {**self.act.args, "text": literal}
+            return replace(self, act=replace(self.act, args=args))
+        picked = self.aimed_at({**self.target, "name": text})
+        act = replace(self.act, args={**self.act.args, "element_name": text})
+        return replace(picked, act=act)
 
 
 @dataclass
@@ -11758,6 +11791,7 @@ def read_picture(folder: Path, name: str) -> tuple[bytes, int, int]:
         ) from None
 
 
+BY_HAND = "shown by hand"  # stands for the model in the record of such a run
 NEIGHBOURS_MOST = 6
 
 
@@ -11786,10 +11820,6 @@ def target_of(control: Control | None, point: Point, others: Iterable[Control]) 
     }
 
 
-def is_target(then: JsonDict, control: Control) -> bool:
-    return (control.role, control.name, control.id) == (then["role"], then["name"], then["id"])
-
-
 def values_given(items: Iterable[str]) -> dict[str, str]:
     """Reads NAME=TEXT; raises ConfigError."""
     values: dict[str, str] = {}
@@ -11808,48 +11838,62 @@ def with_texts(check: str, values: Mapping[str, str]) -> str:
 
 
 def with_values(way: Way, values: Mapping[str, str]) -> Way:
-    """A way with the values that differ each time; raises ConfigError for one too few or many."""
+    """Returns a way with the values that differ each time; ConfigError for one too few or many."""
     examples = {step.value: step.example for step in way.steps if step.value}
-    wrong = [name for name in examples if name not in values] and "needs a value for each of"
-    wrong = wrong or (
-        [name for name in values if name not in examples] and "has no other values than"
-    )
-    if wrong:
-        known = [f"{name} (such as {in_quotes(text, 40)})" for name, text in examples.items()]
-        raise ConfigError(
-            f"What was shown {wrong}: {', '.join(known) or 'none'}; use --with NAME=TEXT."
-        )
+    told = ", ".join(f"{name} (such as {in_quotes(text, 40)})" for name, text in examples.items())
+    for name in values:
+        if any(name in _SECRET_NAME.findall(step.act.text) for step in way.steps):
+            raise ConfigError(f"{name} is a secret: give its name alone, by --secret {name}.")
+        if name not in examples:
+            wrong = f"has no other values than: {told or 'none'}"
+            raise ConfigError(f"What was shown {wrong}; use --with NAME=TEXT.")
+    if not examples.keys() <= values.keys():
+        wrong = f"needs a value for each of: {told}"
+        raise ConfigError(f"What was shown {wrong}; use --with NAME=TEXT.")
     steps = [step.with_value(values[step.value]) if step.value else step for step in way.steps]
     checks = [with_texts(check, values) for check in way.checks]
     return replace(way, steps=steps, checks=checks)
 
 
-def way_for(root: Path, task: str) -> Way | None:
-    """Finds the way of the latest proven run of a task that no later one disproved."""
-    # What a person showed comes before runs of that name, which may have gone that very way and
-    # do not know which of its texts differ each time.
+def way_for(root: Path, task: str, again: bool = False) -> Way | None:
+    """Finds what was shown for a task, else the way of its latest proven run, if none disproved it.
+
+    Raises ConfigError if it is done `again` and its showing was not finished.
+    """
     words = task.casefold().split()
-    found = None
+    found: Way | None = None
+    is_over = False
+    unfinished = ""
+    repairs: dict[tuple[str, int], JsonDict] = {}
     for folder in known_runs(root).values():
         with suppress(AgentError, ValueError):  # what is damaged is no way
             begin, *records, end = read_journal(folder, outline=True).records
-            if not isinstance(begin, RunRecord):
+            if not isinstance(begin, RunRecord) or begin.task.casefold().split() != words:
                 continue
-            if begin.task.casefold().split() != words:
-                continue
-            kinds = {record.kind for record in records}
-            whole = ResumeRecord.kind not in kinds
-            if whole and isinstance(end, EndRecord) and end.outcome == "completed":
+            whole = not any(isinstance(record, ResumeRecord) for record in records)
+            completed = whole and isinstance(end, EndRecord) and end.outcome == "completed"
+            by_hand = begin.model == BY_HAND
+            if by_hand and not completed:
+                unfinished = unfinished or folder.name
+            elif completed and (by_hand or not (found or is_over)):
                 way = recorded_way(folder)
-                way.checks = [str(ruling.get("check")) for ruling in end.checks]
+                way.checks = [str(ruling.get("check")) for ruling in vars(end)["checks"]]
                 way.ended = end.time
-                if way.steps[0].shown:
-                    return way
-                if way.checks and can_be_joined(way):
-                    found = found or way
+                if by_hand:
+                    steps = enumerate(way.steps, 1)
+                    named = [
+                        step.aimed_at(repairs.get((folder.name, number), step.target))
+                        for number, step in steps
+                    ]
+                    return replace(way, steps=named)
+                found = way if way.checks and can_be_joined(way) else None
             for record in records:
-                if isinstance(record, WayRecord) and record.disproved:
-                    return found
+                if isinstance(record, WayRecord):
+                    is_over = is_over or record.disproved
+                    if completed and record.control:
+                        repairs.setdefault((record.run, record.step), record.control)
+    if again and unfinished:
+        raise ConfigError(f"{unfinished} shows it, but was not finished: show it anew by --teach.")
     return found
 
 
@@ -13259,7 +13303,11 @@ def other_pixels(step: Step, folder: Path, place: Place) -> str:
 
 def found_again(then: JsonDict, controls: Sequence[Control]) -> Control | None:
     """The one control that a target describes; of several, the one with the same row."""
-    alike = [control for control in controls if is_target(then, control)]
+    alike = [
+        control
+        for control in controls
+        if (control.role, control.name, control.id) == (then["role"], then["name"], then["id"])
+    ]
     if len(alike) > 1:
         alike = [control for control in alike if row_of(control, controls) == then["row"]]
     return alike[0] if len(alike) == 1 else None
@@ -13270,9 +13318,8 @@ def shown_step_here(step: Step, folder: Path, place: Place) -> tuple[Step, str]:
 
     Who a control is comes before how it looks: pixels count only where Windows names nothing.
     """
-    shown = step.place or PlaceRecord()
-    then = shown.control or {}
-    program = shown.program
+    then = step.target
+    program = step.place.program if step.place else ""
     frame = place.frame
     windows = [place.window, frame.window]
     held = {window.handle: window for window in windows if window and window.program == program}
@@ -13281,15 +13328,13 @@ def shown_step_here(step: Step, folder: Path, place: Place) -> tuple[Step, str]:
         return step, f"{program} is not there, but {front}"
     if keys_of(step.act):
         focus = place.controls.one(None)
-        if then["role"] and focus and not is_target(then, focus):
+        if then["role"] and focus and not found_again(then, [focus]):
             return step, f"the keyboard is in {quoted_control(focus)}, not in {then['name']!r}"
         return step, ""
     if not then["role"]:
         return step, other_pixels(replace(step, place=None), folder, place)
-    controls: list[Control] = []
-    for window in held.values():
-        controls += place.eyes.desktop.control_source.ask(window)
-    control = found_again(then, controls)
+    ask = place.eyes.desktop.control_source.ask
+    control = found_again(then, [*chain(*map(ask, held.values()))])
     if control is None:
         return step, f"there is no {then['role']} {then['name']!r} as it was shown"
     across, down, width, height = then["at"]
@@ -13297,14 +13342,8 @@ def shown_step_here(step: Step, folder: Path, place: Place) -> tuple[Step, str]:
     point = Point(box.left + across * box.width // width, box.top + down * box.height // height)
     if not frame.area.contains(point):
         return step, f"{quoted_control(control)} is out of sight"
-    at = to_grid(point, frame.area)
-    args = {**step.act.args, "position": at}
-    if (
-        step.act.name == "type_text"
-        and then["empty"]
-        and control.value
-        and "\n" not in control.value
-    ):
+    args = {**step.act.args, "position": to_grid(point, frame.area)}
+    if step.act.text and then["empty"] and control.value and "\n" not in control.value:
         args["clear"] = True
     done = step.checked is not None and step.checked == control.checked
     return replace(step, act=replace(step.act, args=args), done=done), ""
@@ -13352,6 +13391,7 @@ class Repeat(Loop):
         super().__init__(run)
         self.way = way
         self.deed: Deed | None = None  # of this turn
+        self.repairs: list[str] = []  # what was found elsewhere
         for step in way.steps:
             if run.actuator.secrets.unknown(step.act.text):
                 needs = f"{step.act} needs the value of a secret; give its name with --secret."
@@ -13387,7 +13427,9 @@ class Repeat(Loop):
         while True:
             step, why, look = self.nearest()
             if step.done:
-                self.pass_over(step)
+                self.go_behind(step.act)
+                if way.next == len(way.steps):
+                    self.end(step.act)
                 return self.wait_for_place()
             if not why:
                 return step.act, look
@@ -13416,7 +13458,7 @@ class Repeat(Loop):
                 look = run.eyes.look()
                 seen = part
             place = Place(step.act, look.frame, run.eyes, run.controls)
-            if step.shown:
+            if step.target:
                 step, why = shown_step_here(step, way.folder, place)
             else:
                 why = why_not_here(step, way.folder, place)
@@ -13425,12 +13467,10 @@ class Repeat(Loop):
                 return found[-1]
         return found[0]
 
-    def pass_over(self, step: Step) -> None:
-        """Goes on behind an act whose box is ticked, or not, already."""
-        self.way.next = step.act.way or 0
+    def go_behind(self, act: Act) -> None:
+        """Goes on with the step after the one of this act."""
+        self.way.next = act.way or 0
         self.way.reach = 1
-        if self.way.next == len(self.way.steps):
-            self.end(step.act)
 
     def shown_elsewhere(self, step: Step, look: Look) -> Act | None:
         """Asks the model, once, where the target of a step that was shown is, and nothing else.
@@ -13438,36 +13478,42 @@ class Repeat(Loop):
         Windows may contradict it: a control of another name is never taken, nor another record.
         """
         run = self.run
-        shown = step.place or PlaceRecord()
-        name = (shown.control or {}).get("name", "")
+        name = step.target.get("name", "")
         if not (name and look.base64 and step.act.places and run.session.model.name != NO_MODEL):
             return None
         found = place_in(run, look, name)
-        hit = run.controls.one(to_point(found, look.frame.area)) if found else None
-        if not found or (hit and hit.name != name and (hit.name or step.value)):
+        if found is None:
+            return None
+        point = to_point(found, look.frame.area)
+        hit = run.controls.one(point)
+        if hit and hit.name != name and (hit.name or step.value):
             return None
         text = f"{step.act.name} {name}: found by the model at {found}, not where it was shown"
-        run.logger.say(f"{text}.")
-        run.logger.tell(WayRecord(self.way.folder.name, text))
+        self.repairs.append(text)
+        target = None
+        if hit and hit.name and look.window:
+            target = target_of(hit, point, run.controls.known(look))
+        number = step.act.way or 0
+        run.logger.tell(WayRecord(self.way.folder.name, text, step=number, control=target))
         return with_places(step.act, lambda _: found)
 
     def heard(self, deed: Deed, look: Look) -> Deed:
         self.deed = deed
         if self.needs_look:
             return replace(deed, helped=None)
-        self.way.next = deed.act.way or 0
-        self.way.reach = 1
+        self.go_behind(deed.act)
         if not deed.refused and self.way.next:
             self.check_pick(self.way.steps[self.way.next - 1])
         return replace(deed, helped=not deed.refused)
 
     def check_pick(self, step: Step) -> None:
         """Raises End if a list that drops down holds something else than what was picked in it."""
-        if step.picked is None or not step.place or not step.place.control:
+        if step.picked is None:
             return
-        window = self.run.eyes.desktop.foreground()
-        known = self.run.eyes.desktop.control_source.ask(window) if window else ()
-        control = found_again(step.place.control, known)
+        desktop = self.run.eyes.desktop
+        window = desktop.foreground()
+        known = desktop.control_source.ask(window) if window else ()
+        control = found_again(step.target, known)
         if control and control.value != step.picked:
             holds = f"{quoted_control(control)} holds {control.value!r}, not {step.picked!r}"
             raise End(Outcome("differs", holds))
@@ -13484,7 +13530,8 @@ class Repeat(Loop):
         """Claims that the task is done, which is judged as a claim of the model."""
         way = self.way
         if not way.checks:
-            raise End(Outcome("completed", f"Repeated {way.next} acts."))
+            told = "; ".join([f"Repeated {way.next} acts", *self.repairs])
+            raise End(Outcome("completed", f"{told}."))
         if self.run.session.model.name == NO_MODEL:
             unseen = (
                 f"{way.next} acts were done again; nobody looked whether: {'; '.join(way.checks)}"
@@ -13494,7 +13541,8 @@ class Repeat(Loop):
         deed = check_completion(self.run, last, claim, counts=False)
         tell_turn(self.run, "way", "its end", deed.result)
         if deed.end:
-            raise End(deed.end)
+            told = "; ".join([deed.end.text, *self.repairs])
+            raise End(deed.end._replace(text=told))
         self.leave(Outcome("disproved", deed.result))
 
     def leave(self, why: Outcome) -> None:
@@ -18213,7 +18261,9 @@ class Terminal:
                 gone = record.run
         own = old or options.demo or config.described or config.dry_run
         offers = not (options.again or own) and _person_is_there()
-        way = way_for(Path(config.dump_dir), task) if options.again or gone or offers else None
+        way = None
+        if options.again or gone or offers:
+            way = way_for(Path(config.dump_dir), task, options.again is not None)
         if way and gone not in ("", way.folder.name):  # which has other steps
             way = None
         if way and offers:
@@ -18499,7 +18549,6 @@ def stop_on_signals(stop: Stop) -> None:
 REST_S = 0.05  # so long the mouse rests before what is under it is looked at
 LOOK_GOOD_S = 2.0  # so old such a look may be when the button goes down
 QUIET_S = 0.15  # after the last input, when what came of it is read
-COUNT_S = 3
 DRAG_PX = 4  # from which a press that moves is a drag (SM_CXDRAG)
 # What only changes the text of a field, whose value in the end is the step.
 EDITING = frozenset(
@@ -18512,16 +18561,31 @@ EDITING = frozenset(
 SECRET = "{{PASSWORD}}"  # for what was typed into a field that hides it
 CLICKS = {"left": "click", "right": "right_click", "middle": "middle_click"}
 AGAIN = {"click": "double_click", "double_click": "triple_click"}
+UNREAD_KEYS = "keys that could not be read"
 
 
 class Seen(NamedTuple):
-    """Holds what the screen showed, and what was under the mouse, before the person acted."""
+    """Holds what the screen showed, and what was at a place, before the person acted."""
 
     frame: Frame
+    hidden: Sequence[Rect]  # windows that are not photographed
     place: Point
     window: Window | None
     control: Control | None
     others: Sequence[Control]  # that Windows names in that window
+
+    @property
+    def name(self) -> str:
+        """Names what an act there is done to, as far as Windows knows it."""
+        return self.control.name or self.control.role if self.control else ""
+
+    def is_of(self, control: Control | None) -> TypeGuard[Seen]:
+        """Compares what a program calls two controls and where they are, not what they hold."""
+        mine = self.control
+        if mine is None or control is None:
+            return False
+        here = (mine.role, mine.name, mine.id, mine.window)
+        return here == (control.role, control.name, control.id, control.window)
 
 
 @dataclass
@@ -18535,30 +18599,22 @@ class ShownStep:
     checked: bool | None = None  # how it left its control
     picked: str | None = None  # what it left in a list that drops down
 
+    @property
+    def act(self) -> Act:
+        """Checks it as a model's call is checked; raises ToolError."""
+        return CANONICAL.parse(ToolCall(self.tool, dict(self.args)))
+
 
 @dataclass
 class Entry:
     """A field while somebody types into it."""
 
-    control: Control
     seen: Seen
     before: str | None  # what it held, None if that was not read in time
     value: str | None  # what it holds, as it was read last
-    keys: list[str] = field(default_factory=list)  # "" for one that types nothing
+    keys: str = ""  # NO_TEXT for one that only edits
     read: int = 0  # so many of them are in the value
     enter: int = 0  # the key, from 1, that was Enter and may have left the field
-
-
-def is_same_control(one: Control | None, other: Control | None) -> TypeGuard[Control]:
-    """Compares what a program calls them and where they are, not what they hold."""
-    if one is None or other is None:
-        return False
-    return (one.role, one.name, one.id, one.window) == (
-        other.role,
-        other.name,
-        other.id,
-        other.window,
-    )
 
 
 @dataclass
@@ -18567,221 +18623,194 @@ class Recorder:
 
     eyes: Eyes
     controls: ControlCheck
-    logger: ExecutionLogger
-    clock: Clock
-    stop: Stop
     say: Say
     hotkeys: Collection[str] = ()  # that end or pause it
-    steps: list[ShownStep] = field(default_factory=list)
+    steps: list[ShownStep] = field(default_factory=list)  # the last one is not written yet
     gaps: Counter[str] = field(default_factory=Counter)  # what could not be kept, and how often
-    _written: int = 0
-    _held: list[str] = field(default_factory=list)
     _press: tuple[Note, Seen] | None = None
     _entry: Entry | None = None
-    _focus: Control | None = None  # what had the keyboard when it was quiet
-    _scene: Seen | None = None  # what was in front then
-    _hover: Seen | None = None
-    _here: Point | None = None
-    _since: float = 0.0  # when the mouse came to where it is
+    _front: Seen = field(init=False)  # what had the keyboard when it was quiet
+    _hover: Seen | None = None  # what was under the mouse once it rested
+    _rest: tuple[Point, float] = (Point(0, 0), 0.0)  # where the mouse is, and since when
     _heard: float | None = None  # when something was done that was not looked at yet
 
     def watch(self, listen: Callable[[], Iterable[Note]]) -> None:
         """Records until the stop is set; what was done while it pauses is left out."""
+        stop = self.eyes.actuator.stop
         self._read_back()
-        while not self.stop.reason:
+        while not stop.reason:
             notes = [*listen()]
-            if self.stop.paused:
-                self._held.clear()
-                notes = []
             try:
-                for note in notes:
-                    self.take(note)
-                    self._heard = self.clock.now()
-                if not notes:
+                if notes and not stop.paused:
+                    for note in notes:
+                        self.take(note)
+                    self._heard = self.eyes.clock.now()
+                else:
                     self._look_around()
             except Win32Error as error:  # the desktop was locked, a monitor was unplugged
                 self.gaps[str(error)] += 1
-            self.clock.sleep(LISTEN_S)
+            self.eyes.clock.sleep(LISTEN_S)
         if self._heard is not None:
             self._read_back()
         self._leave_field()
-        self._write_all()
+        self._write_last()
 
     def _look_around(self) -> None:
         # What takes time is done while nobody does anything.
-        now = self.clock.now()
+        now = self.eyes.clock.now()
         if self._heard is not None:
             if now - self._heard >= QUIET_S:
-                self._heard = None
                 self._read_back()
             return
         here = self.eyes.desktop.cursor()
-        if here != self._here:
-            self._here = here
-            self._since = now
-            return
         hover = self._hover
-        good = hover and hover.place == here and now - hover.frame.taken_at < LOOK_GOOD_S
-        if now - self._since >= REST_S and not good:
-            self._hover = self._seen_at(here)
+        if here != self._rest[0]:
+            self._rest = (here, now)
+        elif hover and hover.place == here and now - hover.frame.taken_at < LOOK_GOOD_S:
+            return
+        elif now - self._rest[1] >= REST_S:
+            self._hover = self._seen(here)
 
-    def _seen_at(self, place: Point) -> Seen:
-        desktop = self.eyes.desktop
-        window = None
-        with suppress(Win32Error):
-            window = desktop.window_at(place)
-        frame = self.eyes.capture()
+    def _seen(self, place: Point | None = None) -> Seen:
+        # At a place, or where the keyboard is.
+        eyes = self.eyes
+        frame = eyes.capture()
+        window = frame.window
+        if place:
+            with suppress(Win32Error):
+                window = eyes.desktop.window_at(place)
+        hidden = [other.rect for other in eyes.windows() if self._why_not(other)]
         control = self.controls.one(place)
-        others = desktop.control_source.ask(window) if window else ()
-        return Seen(frame, place, window, control, others)
+        others = eyes.desktop.control_source.ask(window) if window else ()
+        if place is None:
+            place = middle_of(control.rect) if control else eyes.desktop.cursor()
+        return Seen(frame, hidden, place, window, control, others)
+
+    def _why_not(self, window: Window) -> str:
+        try:
+            refuse_window(window, self.eyes.actuator.config)
+        except ToolError as error:
+            return str(error)
+        return ""
 
     def _read_back(self) -> None:
-        # What came of the last input: what a field holds, whether a box is ticked.
+        # What came of the last input: what a field holds, how a click left its box or its list.
+        self._heard = None
         self._hover = None
-        self._focus = self.controls.one(None)
-        self._scene = self._focus_seen()
+        self._front = self._seen()
+        focus = self._front.control
         entry = self._entry
-        if entry and is_same_control(self._focus, entry.control):
-            value = None if entry.control.password else self._focus.value
-            if entry.enter and (value or "").count("\n") <= (entry.value or "").count("\n"):
-                self._left_by_enter(entry)
-            else:
+        if entry:
+            is_there = entry.seen.is_of(focus)
+            value = focus.value if focus and is_there and not focus.password else None
+            lines = (value or "").count("\n") - (entry.value or "").count("\n")
+            if entry.enter and not (is_there and lines > 0):
+                entry.keys = entry.keys[: entry.enter - 1]
+                self._leave_field(still_there=False)
+                self._add("press_key", {"key": "enter"}, entry.seen)
+            elif is_there:
                 entry.value = value
                 entry.read = len(entry.keys)
                 entry.enter = 0
-        elif entry and entry.enter:
-            self._left_by_enter(entry)
-        if self.steps and self._written < len(self.steps):
-            self._read_control(self.steps[-1])
-
-    def _read_control(self, step: ShownStep) -> None:
-        # How a click left its box, or the list that it dropped down before.
-        control = step.seen.control
-        if control is None or step.tool != "click":
-            return
-        now = self.controls.one(middle_of(control.rect))
-        if now and now.role == control.role:
-            step.checked = now.checked
-            step.picked = now.value if now.role == "combo box" else None
-
-    def _left_by_enter(self, entry: Entry) -> None:
-        del entry.keys[entry.enter - 1 :]
-        self._leave_field(still_there=False)
-        self._add("press_key", {"key": "enter"}, entry.seen)
-
-    def _focus_seen(self) -> Seen:
-        # For a key: what is in front.
-        desktop = self.eyes.desktop
-        frame = self.eyes.capture()
-        if frame.window and frame.window.elevated:
-            self.gaps["what was done in a window with an administrator's rights"] += 1
-        return Seen(frame, desktop.cursor(), frame.window, self._focus, ())
+        step = self.steps[-1] if self.steps else None
+        if step and step.tool == "click" and step.seen.control:
+            now = self.controls.one(middle_of(step.seen.control.rect))
+            if now and now.role == step.seen.control.role:
+                step.checked = now.checked
+                step.picked = now.value if now.role == "combo box" else None
 
     def take(self, note: Note) -> None:
         """Adds what came of one thing that the person did."""
         if note.by_program:
             self.gaps["input that a program sent"] += 1
-        if note.what in CLICKS:
-            self._take_button(note)
-        elif note.what in ("wheel", "hwheel"):
-            self._take_wheel(note)
-        elif note.what in MODIFIERS:
-            self._held = [key for key in self._held if key != note.what]
-            if note.down:
-                self._held.append(note.what)
-        elif note.down:
+        if note.units:
+            self._turn_wheel(note)
+        elif note.what not in CLICKS:
             self._take_key(note)
-
-    def _take_button(self, note: Note) -> None:
-        if note.down:
-            hover = self._hover
-            if hover is None or not square_around(hover.place, DRAG_PX).contains(note.place):
-                hover = self._seen_at(note.place)
-            if hover.control is None:  # no answer came in time
-                hover = hover._replace(control=self.controls.one(note.place))
+        elif note.down:
+            seen = self._hover
+            if seen is None or not is_near(seen.place, note.place):
+                seen = self._seen(note.place)
+            if seen.control is None:  # no answer came in time
+                seen = seen._replace(control=self.controls.one(note.place))
             self._leave_field()
-            self._press = (note, hover)
-            return
-        if self._press is None or self._press[0].what != note.what:
-            return
-        pressed, seen = self._press
-        self._press = None
-        self._hover = None
-        modifiers = {"modifiers": "+".join(self._held)} if self._held else {}
-        label = {"element_name": name_in_step(seen.control)} | modifiers
-        first = self._grid(pressed.place, seen)
-        end = self._grid(note.place, seen)
-        if first is None or end is None:
-            return
-        if not square_around(pressed.place, DRAG_PX).contains(note.place):
-            if note.what == "left":
-                self._add("drag", {**label, "start": first, "end": end}, seen, note.ms)
+            self._press = (note, seen)
+        elif self._press and self._press[0].what == note.what:
+            pressed, seen = self._press
+            self._press = None
+            self._hover = None
+            self._click(pressed, note, seen)
+
+    def _click(self, pressed: Note, released: Note, seen: Seen) -> None:
+        args: JsonDict = {"element_name": seen.name}
+        if released.held:
+            args["modifiers"] = "+".join(released.held)
+        is_left = pressed.what == "left"
+        if not is_near(pressed.place, released.place):
+            if is_left:
+                self._add("drag", args, seen, start=pressed.place, end=released.place)
             return
         last = self.steps[-1] if self.steps else None
-        quick = last and 0 <= pressed.ms - last.ms <= self.eyes.desktop.double_click_ms()
-        if last and quick and last.tool in AGAIN and note.what == "left":
-            near = square_around(last.seen.place, DRAG_PX).contains(pressed.place)
-            if near and self._written < len(self.steps):
-                last.tool = AGAIN[last.tool]
-                last.ms = pressed.ms
-                last.checked = None
-                return
-        opened = self.steps[-1].seen.control if self.steps else None
-        unnamed = not (seen.control and seen.control.name)
-        picks = unnamed or is_same_control(seen.control, opened)
-        if opened and opened.role == "combo box" and picks:
+        if last and is_left and self._is_again(last, pressed):
+            last.tool = AGAIN[last.tool]
+            last.ms = pressed.ms
+            last.checked = None
+            return
+        opened = last.seen.control if last else None
+        is_of_list = seen.is_of(opened) or not (seen.control and seen.control.name)
+        if last and opened and opened.role == "combo box" and is_of_list:
             # What drops down has no name: it lies so far below the list's own place.
-            seen = seen._replace(control=opened, window=self.steps[-1].seen.window)
-            label["element_name"] = name_in_step(opened)
-            self.steps[-1].picked = None  # which only opened it
-        self._add(CLICKS[note.what], {**label, "position": first}, seen, pressed.ms)
+            seen = seen._replace(control=opened, window=last.seen.window)
+            args["element_name"] = seen.name
+            last.picked = None  # which only opened it
+        self._add(CLICKS[pressed.what], args, seen, pressed.ms, position=pressed.place)
 
-    def _take_wheel(self, note: Note) -> None:
+    def _is_again(self, last: ShownStep, pressed: Note) -> bool:
+        if last.tool not in AGAIN or not is_near(last.seen.place, pressed.place):
+            return False
+        return 0 <= pressed.ms - last.ms <= self.eyes.desktop.double_click_ms()
+
+    def _turn_wheel(self, note: Note) -> None:
         tool = "scroll" if note.what == "wheel" else "hscroll"
         ticks = round(note.units / 120) or (1 if note.units > 0 else -1)
         last = self.steps[-1] if self.steps else None
-        open_step = last and self._written < len(self.steps)
-        if last and open_step and last.tool == tool and last.seen.place == note.place:
+        if last and last.tool == tool and last.seen.place == note.place and not self._entry:
             last.args["ticks"] += ticks
             return
         self._leave_field()
-        seen = self._seen_at(note.place)
-        place = self._grid(note.place, seen)
-        if place:
-            self._add(tool, {"ticks": ticks, "position": place}, seen, note.ms)
+        self._add(tool, {"ticks": ticks}, self._seen(note.place), position=note.place)
 
     def _take_key(self, note: Note) -> None:
-        held = {"ctrl" if key == "lctrl" else key.removeprefix("l") for key in self._held}
-        types = bool(note.text and note.text.isprintable())
-        if types and "ralt" in held:  # AltGr types; Windows sends Ctrl with it
-            held = set()
-        chord = chord_text([*held, note.what]) if note.what else ""
-        is_text = types and held <= {"shift"}
-        if is_text or chord in EDITING or (chord == "enter" and self._entry):
-            self._entry = self._entry or self._begin_entry(note)
+        chord = "+".join([*note.held, note.what]) if note.what else ""
+        if note.text or chord in EDITING or (chord == "enter" and self._entry):
+            focus = self._begin_entry()
             entry = self._entry
             if entry:
-                entry.keys.append(note.text if is_text else "")
+                entry.keys += note.text or NO_TEXT
                 if chord == "enter" and not entry.enter:
                     entry.enter = len(entry.keys)
                 return
-            if is_text and self._focus is None:
-                self.gaps["keys that could not be read"] += 1
+            if note.text and not (focus and chord):
+                self.gaps[UNREAD_KEYS] += 1
                 return
-        if not chord or chord in self.hotkeys:
-            return
-        self._leave_field()
-        self._add("press_key", {"key": chord}, self._scene or self._focus_seen(), note.ms)
+        if chord not in self.hotkeys:
+            self._leave_field()
+            self._add("press_key", {"key": chord}, self._front)
 
-    def _begin_entry(self, note: Note) -> Entry | None:
+    def _begin_entry(self) -> Control | None:
+        # What has the keyboard, with an entry if one types there.
+        if self._entry:
+            return self._entry.seen.control
         now = self.controls.one(None)
-        if now is None or now.role not in FIELDS or now.fixed:
-            self._focus = now
-            return None
-        before = self._focus.value if is_same_control(self._focus, now) else None
-        seen = (self._scene or self._focus_seen())._replace(control=now, place=middle_of(now.rect))
-        others = self.eyes.desktop.control_source.ask(seen.window) if seen.window else ()
-        return Entry(now, seen._replace(others=others), before, now.value)
+        before = self._front.control
+        is_known = self._front.is_of(now)
+        place = middle_of(now.rect) if now else self._front.place
+        self._front = self._front._replace(control=now, place=place)
+        if now and now.role in FIELDS and not now.fixed:
+            self._entry = Entry(
+                self._front, before.value if before and is_known else None, now.value
+            )
+        return now
 
     def _leave_field(self, still_there: bool = True) -> None:
         # The step is what the field holds when it is left.
@@ -18789,152 +18818,95 @@ class Recorder:
         self._entry = None
         if entry is None:
             return
-        control = entry.control
-        clicked = self.steps[-1] if self.steps and self._written < len(self.steps) else None
-        seen = entry.seen
-        if clicked and clicked.tool == "click" and is_same_control(clicked.seen.control, control):
-            self.steps.pop()  # to type there clicks it
-            seen = clicked.seen
-        args: JsonDict = {"element_name": name_in_step(control)}
-        place = self._grid(seen.place, seen)
-        if place:
-            args["position"] = place
-        if control.password:
-            self._add("type_text", {"text": SECRET, "clear": True, **args}, seen)
-            return
-        value = self._value_when_left(entry, still_there)
-        if value is None:
-            self.gaps["keys that could not be read"] += 1
-            return
-        typed = "".join(entry.keys)
-        before = entry.before
-        if before is None:
-            before = value.removesuffix(typed) if all(entry.keys) and value.endswith(typed) else ""
-        if value != before:
-            text = value
+        control = entry.seen.control
+        last = self.steps[-1] if self.steps else None
+        clicked = last if last and last.tool == "click" and last.seen.is_of(control) else None
+        seen = clicked.seen if clicked else entry.seen
+        args: JsonDict = {"element_name": seen.name}
+        if control and control.password:
+            args.update(text=SECRET, clear=True)
+        else:
+            value = self._value_when_left(entry, still_there)
+            if value is None:
+                self.gaps[UNREAD_KEYS] += 1
+                return
+            before = entry.before
+            if before is None:
+                before = value.removesuffix(entry.keys) if value.endswith(entry.keys) else ""
+            if value == before:
+                return
+            args["text"] = value.replace("\r\n", "\n")
             if before and value.startswith(before):
-                text = value[len(before) :]
+                args["text"] = value[len(before) :].replace("\r\n", "\n")
             elif before or not value:
                 args["clear"] = True
-            self._add("type_text", {"text": text.replace("\r\n", "\n"), **args}, seen)
+        # To type there clicks it.
+        self._add("type_text", args, seen, replaces=clicked is not None, position=seen.place)
 
     def _value_when_left(self, entry: Entry, still_there: bool) -> str | None:
-        if still_there and entry.value is not None:
-            now = self.controls.one(middle_of(entry.control.rect))
-            if is_same_control(now, entry.control) and now.value is not None:
+        # None where neither the field nor the keys tell it.
+        value = entry.value
+        if value is None or len(value) >= TEXT_MOST:
+            value = ""
+            entry.read = 0
+        elif still_there:
+            now = self.controls.one(entry.seen.place)
+            if now and entry.seen.is_of(now) and now.value is not None:
                 return now.value
-        if entry.value is None or len(entry.value) >= TEXT_MOST:
-            return "".join(entry.keys) if all(entry.keys) else None
-        return entry.value + "".join(entry.keys[entry.read :])
+        since = entry.keys[entry.read :]
+        return None if NO_TEXT in since else value + since
 
-    def _grid(self, place: Point, seen: Seen) -> list[int] | None:
-        # None for what is no step: our own windows, blocked ones, and what lies outside.
+    def _add(
+        self,
+        tool: str,
+        args: JsonDict,
+        seen: Seen,
+        ms: int = 0,
+        replaces: bool = False,
+        **places: Point,
+    ) -> None:
+        # But what is done in our own windows, in blocked ones, and outside of the area.
         window = seen.window
-        if window:
-            if is_own(window):
-                return None
-            try:
-                refuse_window(window, self.eyes.actuator.config)
-            except ToolError as error:
-                self.gaps[str(error)] += 1
-                return None
-        if not seen.frame.area.contains(place):
-            self.gaps["acts outside of the area"] += 1
-            return None
-        at = to_grid(place, seen.frame.area)
-        return [at.x, at.y]
-
-    def _add(self, tool: str, args: JsonDict, seen: Seen, ms: int = 0) -> None:
-        self._write_all()
+        why_not = self._why_not(window) if window else ""
+        if not why_not and not all(map(seen.frame.area.contains, places.values())):
+            why_not = "acts outside of the area"
+        if why_not:
+            if not (window and is_own(window)):
+                self.gaps[why_not] += 1
+            return
+        for name, place in places.items():
+            at = to_grid(place, seen.frame.area)
+            args[name] = [at.x, at.y]
+        if replaces:
+            self.steps.pop()
+        else:
+            self._write_last()
         self.steps.append(ShownStep(tool, args, seen, ms))
 
-    def _write_all(self) -> None:
+    def _write_last(self) -> None:
         # What was shown is in the journal before anything else happens.
-        for number, step in enumerate(self.steps[self._written :], self._written + 1):
-            write_step(self.logger, self.eyes, self.controls, step, number)
-            self.say(f"  {number:2}  {in_words(step)}")
-        self._written = len(self.steps)
+        if not self.steps:
+            return
+        step = self.steps[-1]
+        act = step.act
+        seen = step.seen
+        logger = self.eyes.logger
+        logger.turn = len(self.steps)
+        look = self.eyes.keep(seen.frame, seen.hidden)
+        window = seen.window or Window(0, "")
+        target = target_of(seen.control, seen.place, seen.others)
+        logger.tell(PlaceRecord(logger.hide(window.title), window.program, control=target))
+        intent = IntentRecord(act.name, act.given, checked=step.checked, picked=step.picked)
+        logger.tell(intent)
+        result = ResultRecord("Shown by the person", changed=True)
+        logger.tell(result)
+        done = ActionRecord(act.name, act.shown, result.result, look.screenshot, changed=True)
+        logger.tell(replace(done, known=seen.name))
+        self.say(f"  {len(self.steps):2}  {act.in_words()}")
 
 
-def chord_text(keys: Sequence[str]) -> str:
-    """Joins the names of keys as press_key takes them, modifiers first."""
-    *held, key = keys
-    order = [name for name in ("ctrl", "alt", "shift", "win") if name in {*held}]
-    return "+".join([*order, key])
-
-
-def name_in_step(control: Control | None) -> str:
-    """Names what an act is done to, as far as Windows knows it."""
-    if control is None:
-        return ""
-    return control.name or control.role
-
-
-def call_of(step: ShownStep) -> Act:
-    """Checks a step as a model's call is checked; raises ToolError."""
-    return CANONICAL.parse(ToolCall(step.tool, dict(step.args)))
-
-
-def in_words(step: ShownStep) -> str:
-    """Tells a step in a sentence."""
-    return call_of(step).in_words()
-
-
-def write_step(
-    logger: ExecutionLogger, eyes: Eyes, controls: ControlCheck, step: ShownStep, number: int
-) -> None:
-    """Writes a step as the turn of a run that did it."""
-    logger.turn = number
-    act = call_of(step)
-    seen = step.seen
-    frame = without_blocked(seen.frame, eyes)
-    pointer = difference(frame.clean, frame.pixels, frame.width, carets=0) or NOWHERE
-    png = encode_png(frame.pixels, frame.width, frame.height)
-    path = logger.save_screenshot(f"turn_{number:04d}", png)
-    window = seen.window or frame.window
-    logger.tell(
-        LookRecord(
-            screenshot=path,
-            width=frame.width,
-            height=frame.height,
-            window=window_box(frame),
-            program=frame.window.program if frame.window else "",
-            title=title_in_front(frame),
-            pointer=pointer,
-        )
-    )
-    words = [control_words(replace(control, value=None)) for control in seen.others]
-    logger.tell(
-        PlaceRecord(
-            title=window.title if window else "",
-            program=window.program if window else "",
-            window=window.rect.scaled(frame.area, frame.rect) if window else NOWHERE,
-            aimed=[control_words(replace(seen.control, value=None))] if seen.control else [],
-            around=[*filter(None, words)],
-            control=target_of(seen.control, seen.place, seen.others),
-        )
-    )
-    intent = IntentRecord(tool=act.name, args=act.given)
-    logger.tell(replace(intent, checked=step.checked, picked=step.picked))
-    result = "Shown by the person"
-    logger.tell(ResultRecord(result=result, changed=True))
-    logger.tell(
-        ActionRecord(
-            act.name, act.shown, result, path, changed=True, known=name_in_step(seen.control)
-        )
-    )
-
-
-def without_blocked(frame: Frame, eyes: Eyes) -> Frame:
-    """Greys out of a picture the windows that the person has blocked."""
-    canvas = Canvas(frame.width, frame.height, frame.pixels)
-    for window in eyes.windows():
-        with suppress(ToolError):
-            refuse_window(window, eyes.actuator.config)
-            continue
-        if not is_own(window):
-            canvas.fill(window.rect.scaled(frame.area, frame.rect), SECRET_GREY)
-    return replace(frame, pixels=bytes(canvas.pixels))
+def is_near(one: Point, other: Point) -> bool:
+    return square_around(one, DRAG_PX).contains(other)
 
 
 ####################################################################################################
@@ -18942,6 +18914,7 @@ def without_blocked(frame: Frame, eyes: Eyes) -> Frame:
 ####################################################################################################
 
 
+COUNT_S = 3  # before it begins
 KEPT_HERE = (
     "What you do is recorded in {} until {} is pressed; {} pauses. Nothing of it is sent anywhere."
 )
@@ -18951,36 +18924,35 @@ IS_IT_A_VALUE = (
     'Step {}, {}: always this, or another one each time? (Enter, or a name such as "{}")'
 )
 HOW_ONE_SEES = "How does one see that it worked? (a sentence, a file, or Enter)"
+PICKED = frozenset(("list item", "tree item", "data item", "menu item", "radio button"))
+# What stays of a recording: of each step the name of its value, "" for none; and how success looks.
+Kept = tuple[dict[int, str], str]
 
 
-def hotkeys_of(config: Config) -> list[str]:
-    """Lists the chords that may stop or pause the program."""
-    return [config.stop_hotkey, config.pause_hotkey, *chain(*OTHER_HOTKEYS.values())]
-
-
-def show_once(recorder: Recorder, desktop: Desktop, terminal: Terminal) -> None:
+def show_once(recorder: Recorder, terminal: Terminal) -> None:
     """Counts down and records until the person ends it."""
-    clock = recorder.clock
+    eyes = recorder.eyes
+    desktop = eyes.desktop
+    config = eyes.actuator.config
+    ends = config.stop_hotkey.title()
     with ExitStack() as undo:
         if isinstance(desktop, WindowsDesktop):
             listen = undo.enter_context(listening(desktop.api))
-            hotkeys = watched(desktop.api, recorder.eyes.actuator)
+            hotkeys = watched(desktop.api, eyes.actuator)
             for told in filter(None, undo.enter_context(hotkeys)):
                 terminal.say(told)
         else:
-            listen = partial(next, demo_hand(recorder), ())
-        config = recorder.eyes.actuator.config
-        keys = (config.stop_hotkey.title(), config.pause_hotkey.title())
-        terminal.say(KEPT_HERE.format(recorder.logger.folder, *keys), 0)
+            listen = partial(next, demo_hand(eyes), ())
+        terminal.say(KEPT_HERE.format(eyes.logger.folder, ends, config.pause_hotkey.title()), 0)
         recorder.controls.one(None)  # whoever knows controls may have to start first
         for number in range(COUNT_S, 0, -1):
             terminal.say(f"{number} ...", 0)
-            clock.sleep(1)
+            eyes.clock.sleep(1)
         listen()
 
         def news() -> str:
-            state = "Paused" if recorder.stop.paused else "Recording"
-            return f"{state}: {count_of(len(recorder.steps), 'step')}. {keys[0]} ends it."
+            state = "Paused" if eyes.actuator.stop.paused else "Recording"
+            return f"{state}: {count_of(len(recorder.steps), 'step')}. {ends} ends it."
 
         with box_on_screen(desktop, news(), calls=False, news=news):
             recorder.watch(listen)
@@ -18988,44 +18960,31 @@ def show_once(recorder: Recorder, desktop: Desktop, terminal: Terminal) -> None:
         terminal.say(f"Not kept: {what} ({count_of(count, 'time')}).", 0)
 
 
-class Kept(NamedTuple):
-    """Holds what the person keeps of a recording: its steps, names of values, its check."""
-
-    steps: Sequence[int] = ()
-    names: Mapping[int, str] = {}
-    check: str = ""
-
-
-PICKED = frozenset(("list item", "tree item", "data item", "menu item", "radio button"))
-
-
 def ask_what_stays(recorder: Recorder, terminal: Terminal) -> Kept | None:
     """Asks which steps stay, what differs each time, and how success looks; None to begin anew."""
     steps = dict(enumerate(recorder.steps, 1))
-    if not steps:
-        return Kept()
     for number, step in steps.items():
-        terminal.say(f"{number:3}  {in_words(step)}", 0)
-    if not _person_is_there():
-        return Kept([*steps])
+        terminal.say(f"{number:3}  {step.act.in_words()}", 0)
+    if not steps or not _person_is_there():
+        return dict.fromkeys(steps, ""), ""
     answer = terminal.ask(WHICH_STEPS)
     if answer.lower() == "again":
         return None
     for number in re.findall(r"\d{1,6}", answer):
         steps.pop(int(number), None)
-    names: dict[int, str] = {}
+    names = dict.fromkeys(steps, "")
     for number, step in steps.items():
         control = step.seen.control or NO_CONTROL
+        types = step.tool == "type_text"
         question = ""
-        if control.password and step.tool == "type_text":
+        if types and control.password:
             question = WHICH_SECRET.format(number)
-        elif step.tool == "type_text" or (step.tool == "click" and control.role in PICKED):
-            offer = plain_name(control.name if step.tool == "type_text" else control.role)
-            question = IS_IT_A_VALUE.format(number, in_words(step), offer or "value")
-        name = plain_name(terminal.ask(question)) if question else ""
-        if name:
-            names[number] = name
-    return Kept([*steps], names, terminal.ask(HOW_ONE_SEES)) if steps else Kept()
+        elif types or (step.tool == "click" and control.role in PICKED):
+            offer = plain_name(control.name if types else control.role) or "value"
+            question = IS_IT_A_VALUE.format(number, step.act.in_words(), offer)
+        if question:
+            names[number] = plain_name(terminal.ask(question))
+    return names, terminal.ask(HOW_ONE_SEES) if names else ""
 
 
 def plain_name(text: str) -> str:
@@ -19033,39 +18992,33 @@ def plain_name(text: str) -> str:
     return "_".join(re.findall(r"\w+", text))[:40]
 
 
-def keep_recording(config: Config, folder: Path, kept: Kept, terminal: Terminal) -> None:
-    """Writes a recording's files anew, as the person wants them; what was taken out is gone."""
+def keep_recording(logger: ExecutionLogger, kept: Kept) -> str:
+    """Writes a recording's files anew, as the person wants them; returns how it is done again."""
+    names, check = kept
+    folder = logger.folder
     lines = []
+    options = {}
     for line in in_run(folder, "turns.jsonl").read_bytes().splitlines():
         entry: JsonDict = json_object(strict_json(line))
-        number = entry["turn"]
-        if number and number not in kept.steps:
+        name = names.get(entry["turn"])
+        if entry["turn"] and name is None:  # what was taken out is gone
             if entry["kind"] == "look":
                 in_run(folder, picture_name(entry["screenshot"])).unlink(missing_ok=True)
             continue
-        if entry["kind"] == "intent" and number in kept.names:
-            if SECRET in str(entry["args"].get("text")):
-                entry["args"]["text"] = f"{{{{{kept.names[number]}}}}}"
+        if name and entry["kind"] == "intent":
+            if entry["args"].get("text") == SECRET:
+                entry["args"]["text"] = f"{{{{{name}}}}}"
+                options[f" --secret {name}"] = name
             else:
-                entry["value"] = kept.names[number]
-        lines.append(json.dumps(entry))
+                entry["value"] = name
+                options[f" --with {name}=..."] = name
+        lines.append(json.dumps(entry) + "\n")
     written = folder / "turns.new"
-    write_text(written, "\n".join([*lines, ""]), "w")
+    write_text(written, "".join(lines), "w")
+    logger.close()
     written.replace(folder / "turns.jsonl")
-    with closing(ExecutionLogger(config, old=folder)) as logger:
-        ruling = Ruling(kept.check, True, "the person says so")
-        checks = [ruling._asdict()] if kept.check else []
-        count = len(kept.steps)
-        text = f"Shown by the person in {count_of(count, 'step')}."
-        logger.turn = max(kept.steps)
-        logger.tell(EndRecord(outcome="completed", text=text, turns=count, checks=checks))
-    write_text(folder / "report.html", report_text(folder), "w")
-    task = run_of(read_journal(folder), folder).task
-    way = recorded_way(folder)
-    given = "".join(
-        f" --with {name}=..." for name in dict.fromkeys(step.value for step in way.steps) if name
-    )
-    terminal.say(f'Kept in {folder}. Do it again: python agent.py --again "{task}"{given}', 0)
+    (folder / "execution_log.txt").unlink()  # tells of what was taken out
+    return "".join(options)
 
 
 DEMO_SHOWN = """
@@ -19076,16 +19029,15 @@ DEMO_SHOWN = """
 DEMO_RESTS = 20  # of LISTEN_S between two acts of the demo's hand
 
 
-def demo_hand(recorder: Recorder) -> Iterator[list[Note]]:
+def demo_hand(eyes: Eyes) -> Iterator[list[Note]]:
     """Shows the demo's task on the drawn desktop as a person would, then ends the recording."""
-    eyes = recorder.eyes
     desktop = eyes.desktop
     assert isinstance(desktop, DemoDesktop)
 
     def perform(tool: str, **args: object) -> int:
         act = CANONICAL.parse(ToolCall(tool, args))
         eyes.actuator.perform(act, eyes.capture())
-        return round(1000 * recorder.clock.now())
+        return round(1000 * eyes.clock.now())
 
     for tool, what in table_rows(DEMO_SHOWN):
         here = desktop.cursor()
@@ -19101,7 +19053,7 @@ def demo_hand(recorder: Recorder) -> Iterator[list[Note]]:
             press = [Note("left", down, here, ms) for down in (True, False)]
             yield press * (2 if tool == "double_click" else 1)
         yield from [[]] * DEMO_RESTS
-    recorder.stop.set("the demo's hand has shown it")
+    eyes.actuator.stop.set("the demo's hand has shown it")
 
 
 def forget(name: str, root: Path) -> str:
@@ -19239,7 +19191,7 @@ def read_table(path: Path, way: Way, constants: Mapping[str, str], most: int) ->
 
 def table_of(options: Namespace, config: Config, way: Way | None) -> Table:
     """Reads and checks what --rows and its like say; raises ConfigError."""
-    if not way or not way.steps[0].shown:
+    if not way or not way.steps[0].target:
         raise ConfigError("--rows repeats what you showed: show it once with --teach NAME.")
     path = Path(options.rows)
     copy = Path(options.results) if options.results else None
@@ -19342,11 +19294,6 @@ def take_earlier(run: Run, table: Table) -> None:
             row.text = f"It is there already (see {before.run})."
 
 
-def target_shown(step: Step) -> JsonDict:
-    """Gives what a step was shown on, as target_of."""
-    return (step.place and step.place.control) or {"role": "", "name": "", "id": ""}
-
-
 class RowRepeat(Repeat):
     """The acts for one row: what was typed is read back before each that may send it."""
 
@@ -19357,7 +19304,7 @@ class RowRepeat(Repeat):
         valued = []
         sending = []  # steps that may send what was typed before, for all that was shown of them
         for at, step in enumerate(table.steps):
-            chooses = target_shown(step)["role"] in CHOOSING and not step.act.key
+            chooses = step.target["role"] in CHOOSING and not step.act.key
             if step.value:
                 valued.append(at)
             elif valued and not chooses and step.act.name not in UNSENDING:
@@ -19389,13 +19336,13 @@ class RowRepeat(Repeat):
         typed: dict[str, Step] = {}
         for step in self.way.steps[self.checked : self.way.next]:
             if "text" in step.act.args and not _SECRET_NAME.search(step.act.text):
-                then = target_shown(step)
+                then = step.target
                 who = [then.get(part) for part in ("role", "name", "id", "row")]
                 typed[str(who)] = step  # of two texts in one field the later one
         self.checked = self.way.next
         desktop = self.run.eyes.desktop
         for step in typed.values():
-            then = target_shown(step)
+            then = step.target
             text = step.act.text.replace(LITERAL, "")
             adds = not (then.get("empty") or "clear" in step.act.args)
             for _ in range(READS_MOST):
@@ -19467,7 +19414,7 @@ def ask_about_table(run: Run, table: Table, rows: Sequence[TableRow]) -> None:
     foreseen = []
     for number, step in enumerate(table.steps, 1):
         place = step.place or PlaceRecord()
-        then = target_shown(step)
+        then = step.target
         windows = [Window(0, place.title, place.program)]
         for window in run.eyes.windows():
             if (window.title, window.program) == (place.title, place.program):
@@ -20140,31 +20087,42 @@ def teach(options: Namespace, config: Config, actuator: Actuator) -> int:
         terminal = Terminal(clock, 1 + options.verbose - options.quiet, hide, undo)
         own_desktop(desktop, config, actuator.stop, undo)
         config = at_size_of(desktop, config)
-        while True:
+        kept: Kept | None = None
+        while kept is None:
             logger = ExecutionLogger(config, hide)
+            undo.callback(logger.close)
             logger.listeners.append(terminal.take)
-            settings = asdict(config)
-            begin = RunRecord(__version__, options.profile, BY_HAND, options.teach, config=settings)
-            logger.tell(begin)
+            begin = RunRecord(__version__, options.profile, BY_HAND, options.teach)
+            logger.tell(replace(begin, config=asdict(config)))
             hands = Actuator(desktop, config, clock, Stop(), secrets=actuator.secrets)
             eyes = Eyes(hands, logger)
             controls = ControlCheck(hands, str)
-            recorder = Recorder(eyes, controls, logger, clock, hands.stop, terminal.say)
-            recorder.hotkeys = hotkeys_of(config)
-            try:
-                show_once(recorder, desktop, terminal)
-                kept = ask_what_stays(recorder, terminal)
-            finally:
+            recorder = Recorder(
+                eyes,
+                controls,
+                terminal.say,
+                [config.stop_hotkey, config.pause_hotkey, *chain(*OTHER_HOTKEYS.values())],
+            )
+            show_once(recorder, terminal)
+            kept = ask_what_stays(recorder, terminal)
+            if not (kept and kept[0]):
                 logger.close()
-            if kept is None:
                 shutil.rmtree(logger.folder)
-                continue
-            if not kept.steps:
-                terminal.say("Nothing was shown, so nothing is kept.", 0)
-                shutil.rmtree(logger.folder)
-                return 1
-            keep_recording(config, logger.folder, kept, terminal)
-            return 0
+        steps = len(kept[0])
+        if not steps:
+            terminal.say("Nothing was shown, so nothing is kept.", 0)
+            return 1
+        given = keep_recording(logger, kept)
+        logger = ExecutionLogger(config, hide, logger.folder)
+        undo.callback(logger.close)
+        checks = [Ruling(kept[1], True, "the person says so")._asdict()] if kept[1] else []
+        logger.turn = max(kept[0])
+        text = f"Shown by the person in {count_of(steps, 'step')}."
+        logger.tell(EndRecord(outcome="completed", text=text, turns=steps, checks=checks))
+        write_text(logger.folder / "report.html", report_text(logger.folder), "w")
+        again = f'python agent.py --again "{options.teach}"{given}'
+        terminal.say(f"Kept in {logger.folder}. Do it again: {again}", 0)
+        return 0
 
 
 def server_of(options: Namespace, config: Config, stop: Stop, terminal: Terminal) -> ModelServer:
@@ -20292,7 +20250,7 @@ def first_task(
     elif way:
         way = with_values(way, values_given(options.given))
     if lost:
-        if not way or not way.steps[0].shown:
+        if not way or not way.steps[0].target:
             raise lost
         terminal.say(f"{lost} Where the screen differs from what was shown, the run ends.")
         model = ModelInfo(NO_MODEL)

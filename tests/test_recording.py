@@ -87,9 +87,7 @@ class Hand:
 
     def press(self, key: str, *held: str) -> Iterator[list[Note]]:
         place = self.form._cursor
-        downs = [Note(name, True, place, self.ms) for name in (*held, key)]
-        ups = [Note(name, False, place, self.ms) for name in (key, *held)]
-        yield downs + ups
+        yield [Note(key, True, place, self.ms, held=held)]
         yield from [[]] * 12
 
 
@@ -111,7 +109,7 @@ class RecorderCase(unittest.TestCase):
         self.addCleanup(self.logger.close)
         eyes = agent.Eyes(hands, self.logger)
         controls = agent.ControlCheck(hands, str)
-        self.recorder = agent.Recorder(eyes, controls, self.logger, clock, stop, lambda *_: None)
+        self.recorder = agent.Recorder(eyes, controls, lambda *_: None)
         self.recorder.hotkeys = ["ctrl+alt+backspace"]
 
         def listen() -> Iterator[list[Note]]:
@@ -122,7 +120,7 @@ class RecorderCase(unittest.TestCase):
 
         notes = listen()
         self.recorder.watch(lambda: next(notes))
-        return [agent.in_words(step) for step in self.recorder.steps]
+        return [step.act.in_words() for step in self.recorder.steps]
 
     def written(self) -> list[dict[str, Any]]:
         lines = (self.logger.folder / "turns.jsonl").read_text("utf-8").splitlines()
@@ -243,7 +241,7 @@ class Steps(RecorderCase):
         hand = self.hand
 
         def pause(text: str) -> Iterator[list[Note]]:
-            self.recorder.stop.paused = text
+            self.recorder.eyes.actuator.stop.paused = text
             yield []
 
         steps = self.shown(pause("until a key"), hand.click("OK"), pause(""), hand.click("Paid"))
@@ -388,11 +386,9 @@ class Listening(unittest.TestCase):
             self.key(shift), self.key(a), self.key(a, 1), self.key(shift, 1), self.key(a), self.key(f5),
             self.key(right_alt, 2), self.key(a, device=0),
         )  # fmt: skip
-        told = [(note.what, note.text) for note in notes if note.down]
-        self.assertEqual(
-            told, [("shift", ""), ("a", "A"), ("a", "a"), ("f5", ""), ("ralt", ""), ("a", "a")]
-        )
-        self.assertEqual([note.by_program for note in notes], [False] * 7 + [True])
+        told = [(note.what, note.text, *note.held) for note in notes]
+        self.assertEqual(told, [("a", "A"), ("a", "a"), ("f5", ""), ("a", "a")])
+        self.assertEqual([note.by_program for note in notes], [False] * 3 + [True])
 
     def test_what_cannot_be_registered_is_told(self) -> None:
         world = FakeWin32()
