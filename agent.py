@@ -1523,7 +1523,7 @@ class WayRecord(Record, kind="way"):
     run: str = ""
     text: str = ""
     disproved: bool = False
-    step: int = 0
+    step: int | None = None
     control: JsonDict | None = None
 
 
@@ -11890,7 +11890,7 @@ def way_for(root: Path, task: str, again: bool = False) -> Way | None:
             for record in records:
                 if isinstance(record, WayRecord):
                     is_over = is_over or record.disproved
-                    if completed and record.control:
+                    if completed and record.step and record.control:
                         repairs.setdefault((record.run, record.step), record.control)
     if again and unfinished:
         raise ConfigError(f"{unfinished} shows it, but was not finished: show it anew by --teach.")
