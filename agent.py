@@ -11860,6 +11860,8 @@ def way_for(root: Path, task: str, again: bool = False) -> Way | None:
 
     Raises ConfigError if it is done `again` and its showing was not finished.
     """
+    # What a person showed comes before runs of that name, which may have gone that very way and
+    # do not know which of its texts differ each time.
     words = task.casefold().split()
     found: Way | None = None
     is_over = False
