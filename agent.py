@@ -11791,7 +11791,6 @@ def read_picture(folder: Path, name: str) -> tuple[bytes, int, int]:
         ) from None
 
 
-BY_HAND = "shown by hand"  # stands for the model in the record of such a run
 NEIGHBOURS_MOST = 6
 
 
