@@ -19311,9 +19311,14 @@ class RowRepeat(Repeat):
             elif valued and not chooses and step.act.name not in UNSENDING:
                 sending.append(at)
         self.sending = sending or valued
-        self.checked = 0  # so many steps were read back
-        self.unread: list[str] = []  # fields that nobody can read
+        self.checked = 0  # so many steps were read back, and sent
+        self.unread: set[str] = set()  # fields that nobody can read
         self.files = file_facts(*self.way.checks)
+        # Of a file that held it before, "Anna" may be a part of another row's "Hanna".
+        self.held: set[str] = set()
+        for ruling in rulings_by_files(self.way.checks, self.files, self.files, ""):
+            if ruling.holds and re.search(_QUOTED, ruling.check):
+                self.held.add(ruling.check)
 
     def wait_for_place(self) -> tuple[Act, Look] | None:
         found = super().wait_for_place()
@@ -19325,7 +19330,9 @@ class RowRepeat(Repeat):
         return found
 
     def heard(self, deed: Deed, look: Look) -> Deed:
-        if self.way.next == self.sending[0] and not deed.begun:
+        if deed.begun and self.way.next in self.sending:
+            self.checked = self.way.next  # a page that was sent may be gone
+        elif self.way.next == self.sending[0]:
             self.row.outcome = ""
         return super().heard(deed, look)
 
@@ -19340,7 +19347,6 @@ class RowRepeat(Repeat):
                 then = step.target
                 who = [then.get(part) for part in ("role", "name", "id", "row")]
                 typed[str(who)] = step  # of two texts in one field the later one
-        self.checked = self.way.next
         desktop = self.run.eyes.desktop
         for step in typed.values():
             then = step.target
@@ -19360,7 +19366,7 @@ class RowRepeat(Repeat):
                 less = " less than was typed" if text.startswith(held) else ""
                 raise End(Outcome("failed", f"{then['name']!r} holds{less}: {told}."))
             if hit.value is None:
-                self.unread.append(then["name"])
+                self.unread.add(then["name"])
 
     def facts(self, lasting: bool = False) -> list[bool | None]:
         """Rules on each check by what Windows shows of this row's values; None if by nothing.
@@ -19371,7 +19377,9 @@ class RowRepeat(Repeat):
         if not checks:
             return []
         rulings = rulings_by_files(checks, self.files, file_facts(*checks), "")
-        by_file = {ruling.check: ruling.holds for ruling in rulings}
+        by_file = {
+            ruling.check: ruling.holds for ruling in rulings if ruling.check not in self.held
+        }
         known = []
         for name, text in texts_shown(self.run):
             if name == LIST_SHOWN or not lasting:

@@ -347,6 +347,22 @@ class Entering(RowsCase):
         )
         self.assertIn("runs as administrator", self.results()[1]["sentence"])
 
+    def test_what_the_person_typed_in_the_meantime_is_read_again(self) -> None:
+        used = [0.0]
+
+        def idle_s() -> float:
+            fields = [self.book.controls[name].value for name in ("Name:", "City:")]
+            if fields == ["A", "Bern"] and not used[0]:  # right before OK is clicked
+                self.book.hold("City:", "Berne")
+                self.clock.advance(1)
+                used[0] = self.clock.now()
+            return self.clock.now() - used[0]
+
+        self.book.idle_s, self.book.keys_used = idle_s, lambda: True
+        self.assertEqual(self.rows(self.table("A;Bern"))[0], 1)
+        self.assertEqual((self.outcomes(), self.book.records), (["failed"], []))
+        self.assertIn("'City:' holds: 'Berne' and not 'Bern'", self.results()[0]["sentence"])
+
     def test_some_rows_alone(self) -> None:
         table = self.table(*(f"{at};Bern" for at in "ABCDE"))
         self.assertEqual(self.rows(table, "--only-rows", "2-3,5")[0], 0)
@@ -508,6 +524,38 @@ class Kept(RowsCase):
         (later / "screenshots" / "a.png").write_bytes(agent.encode_png(bytes(64), 4, 4))
         later.joinpath("turns.jsonl").write_text(lines, "utf-8")
         self.assertEqual(self.rows(self.table("A;Bern"))[0], 0)
+
+
+class ByFile(RowsCase):
+    """A file tells of a row what it did not hold before."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.file = self.folder / "book.txt"
+        shutil.rmtree(self.folder / "dumps")
+        record(self.folder / "dumps", f'{self.file} contains "{{name}}"')
+        enter = self.book.enter
+
+        def save() -> None:
+            enter()
+            self.file.write_text("".join(f"{name}\n" for name, _ in self.book.records), "utf-8")
+
+        self.book.enter = save
+
+    def test_what_it_holds_by_now_proves_a_row(self) -> None:
+        self.assertEqual(self.rows(self.table("Hanna;Bern", "Otto;Bern"))[0], 0)
+        self.assertEqual(self.outcomes(), ["done", "done"])
+
+    def test_what_it_held_before_proves_nothing(self) -> None:
+        self.assertEqual(self.rows(self.table("Hanna;Bern", "anna;Bern"))[0], 1)
+        self.assertEqual((self.outcomes(), len(self.book.records)), (["done", "not proven"], 2))
+
+    def test_a_file_that_is_there_is_a_record_that_is_there(self) -> None:
+        shutil.rmtree(self.folder / "dumps")
+        record(self.folder / "dumps", f"{self.folder}/{{name}}.txt exists")
+        (self.folder / "A.txt").touch()
+        self.rows(self.table("A;Bern", "B;Bern"))
+        self.assertEqual(self.outcomes(), ["skipped", "not proven"])
 
 
 class Unchecked(RowsCase):

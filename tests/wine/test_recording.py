@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import shutil
 import time
 import unittest
@@ -156,6 +158,41 @@ class Customers(Showing):
             self.assertEqual(len(self.saved()), number + 1)
             form.process.kill()
             self.desktop.close("python.exe")
+
+    def test_each_row_of_a_table_is_entered_once_and_proven_by_the_file(self) -> None:
+        form = self.form(100, 100)
+        program = self.teach("enter a customer", "|name||||")
+        self.click(*self.at(150, 18))
+        self.type("Muster, Max")
+        self.click(*self.at(75, 66))
+        self.click(*self.at(100, 91))
+        self.shown(program)
+        form.process.kill()
+        self.desktop.close("python.exe")
+        journal = max((self.desktop.folder / "dumps").glob("*/turns.jsonl"))
+        *lines, end = journal.read_text("utf-8").splitlines()
+        check = rf'{self.FILE} contains "{{name}}"'
+        end = json.dumps({**json.loads(end), "checks": [{"check": check}]})
+        journal.write_text("\n".join([*lines, end, ""]), "utf-8")
+        names = [
+            "O'Hara; B",
+            "=1+1",
+            "{{PIN}}",
+            "Muster, Max",
+            *(f"Nr. {number}" for number in range(6)),
+        ]
+        table = self.desktop.folder / "customers.csv"
+        with table.open("w", encoding="cp1252", newline="") as stream:
+            csv.writer(stream, delimiter=";").writerows([["Name"], *([name] for name in names)])
+        self.desktop.file(self.FILE).unlink()
+        self.form(500, 200)
+        rows = ("--rows", windows_path(table))
+        code, output = self.again("enter a customer", *rows, "--only-rows", "1-4")
+        self.assertEqual(code, 0, output)
+        code, output = self.again("enter a customer", *rows)
+        self.assertEqual(code, 0, output)
+        self.assertIn("4 skipped, 6 done", output)
+        self.assertEqual([entry["name"] for entry in self.saved()], names, output)
 
     def test_another_record_is_never_taken_for_the_one_that_was_shown(self) -> None:
         form = self.form(100, 100)
