@@ -101,7 +101,6 @@ from typing import (
     NamedTuple,
     NoReturn,
     Protocol,
-    TypeGuard,
     TypeVar,
     get_args,
     get_origin,
@@ -1002,6 +1001,11 @@ class Control:
     program: str = ""
     # Its AutomationId, or the number that its dialog knows it by; "" if it has none.
     id: str = ""
+
+    @property
+    def who(self) -> list[str]:
+        """Gives what its program calls it, wherever it stands and whatever it holds."""
+        return [self.role, self.name, self.id]
 
     def to_json(self) -> JsonDict:
         """As the journal writes it; what is as usual is left out."""
@@ -11913,6 +11917,7 @@ def can_be_joined(way: Way) -> bool:
 
 CLOSER_QUESTION = """CLOSER LOOK: the picture shows a quarter of the screen in full detail; \
 positions are on its own grid. Click this in it, if it is there: {}"""
+WHERE_QUESTION = "Click this, if it is there: {}"
 NOT_CONFIRMED = """At {} is {}; a closer look did not find {} there. Nothing was done. Look \
 for it again; if it is there after all, say the same again."""
 
@@ -12170,7 +12175,7 @@ def aim_closer(run: Run, act: Act, look: Look) -> tuple[Act, Look]:
 
 def place_in(run: Run, closer: Look, name: str) -> Coordinate | None:
     """Asks where in a picture is what is called so."""
-    question = CLOSER_QUESTION.format(name)
+    question = (CLOSER_QUESTION if closer.frame.whole else WHERE_QUESTION).format(name)
     grammar = run.grammar
     if grammar:
         question = grammar.first_text(question, [])
@@ -12187,7 +12192,13 @@ def place_in(run: Run, closer: Look, name: str) -> Coordinate | None:
     role = run.executor._replace(name="closer look")  # which hears no hints
     messages = [Message("user", "", closer.base64, question)]
     try:
-        asking = run.session.used._replace(role=role, messages=messages, corrections=0)
+        asking = run.session.used
+        if not run.session.requests:  # on a way that a person showed
+            asking = run.session.asking(run.executor, messages)
+            if grammar:
+                system = grammar.announce((closer.frame.width, closer.frame.height))
+                asking = Asking(messages, system)
+        asking = asking._replace(role=role, messages=messages, corrections=0)
         found = run.session.ask_until_read(asking, read)
     except ToolError as error:
         run.session.note_lost(error)
@@ -13304,11 +13315,8 @@ def other_pixels(step: Step, folder: Path, place: Place) -> str:
 
 def found_again(then: JsonDict, controls: Sequence[Control]) -> Control | None:
     """The one control that a target describes; of several, the one with the same row."""
-    alike = [
-        control
-        for control in controls
-        if (control.role, control.name, control.id) == (then["role"], then["name"], then["id"])
-    ]
+    who = [then["role"], then["name"], then["id"]]
+    alike = [control for control in controls if control.who == who]
     if len(alike) > 1:
         alike = [control for control in alike if row_of(control, controls) == then["row"]]
     return alike[0] if len(alike) == 1 else None
@@ -18569,24 +18577,22 @@ class Seen(NamedTuple):
     """Holds what the screen showed, and what was at a place, before the person acted."""
 
     frame: Frame
-    hidden: Sequence[Rect]  # windows that are not photographed
     place: Point
     window: Window | None
     control: Control | None
     others: Sequence[Control]  # that Windows names in that window
+    hidden: Sequence[Rect]  # windows that are not photographed
 
     @property
     def name(self) -> str:
         """Names what an act there is done to, as far as Windows knows it."""
         return self.control.name or self.control.role if self.control else ""
 
-    def is_of(self, control: Control | None) -> TypeGuard[Seen]:
-        """Compares what a program calls two controls and where they are, not what they hold."""
+    def is_of(self, control: Control | None) -> bool:
         mine = self.control
         if mine is None or control is None:
             return False
-        here = (mine.role, mine.name, mine.id, mine.window)
-        return here == (control.role, control.name, control.id, control.window)
+        return (mine.who, mine.window) == (control.who, control.window)
 
 
 @dataclass
@@ -18634,6 +18640,10 @@ class Recorder:
     _hover: Seen | None = None  # what was under the mouse once it rested
     _rest: tuple[Point, float] = (Point(0, 0), 0.0)  # where the mouse is, and since when
     _heard: float | None = None  # when something was done that was not looked at yet
+
+    @property
+    def _last(self) -> ShownStep | None:
+        return self.steps[-1] if self.steps else None
 
     def watch(self, listen: Callable[[], Iterable[Note]]) -> None:
         """Records until the stop is set; what was done while it pauses is left out."""
@@ -18685,7 +18695,7 @@ class Recorder:
         others = eyes.desktop.control_source.ask(window) if window else ()
         if place is None:
             place = middle_of(control.rect) if control else eyes.desktop.cursor()
-        return Seen(frame, hidden, place, window, control, others)
+        return Seen(frame, place, window, control, others, hidden)
 
     def _why_not(self, window: Window) -> str:
         try:
@@ -18703,17 +18713,17 @@ class Recorder:
         entry = self._entry
         if entry:
             is_there = entry.seen.is_of(focus)
-            value = focus.value if focus and is_there and not focus.password else None
-            lines = (value or "").count("\n") - (entry.value or "").count("\n")
-            if entry.enter and not (is_there and lines > 0):
+            value = value_in(focus) or ""
+            is_line = is_there and value.count("\n") > (entry.value or "").count("\n")
+            if entry.enter and not is_line:
                 entry.keys = entry.keys[: entry.enter - 1]
                 self._leave_field(still_there=False)
                 self._add("press_key", {"key": "enter"}, entry.seen)
             elif is_there:
-                entry.value = value
+                entry.value = value_in(focus)
                 entry.read = len(entry.keys)
                 entry.enter = 0
-        step = self.steps[-1] if self.steps else None
+        step = self._last
         if step and step.tool == "click" and step.seen.control:
             now = self.controls.one(middle_of(step.seen.control.rect))
             if now and now.role == step.seen.control.role:
@@ -18751,8 +18761,10 @@ class Recorder:
             if is_left:
                 self._add("drag", args, seen, start=pressed.place, end=released.place)
             return
-        last = self.steps[-1] if self.steps else None
-        if last and is_left and self._is_again(last, pressed):
+        last = self._last
+        within_ms = self.eyes.desktop.double_click_ms()
+        near = last and is_left and is_near(last.seen.place, pressed.place)
+        if last and near and last.tool in AGAIN and 0 <= pressed.ms - last.ms <= within_ms:
             last.tool = AGAIN[last.tool]
             last.ms = pressed.ms
             last.checked = None
@@ -18766,15 +18778,10 @@ class Recorder:
             last.picked = None  # which only opened it
         self._add(CLICKS[pressed.what], args, seen, pressed.ms, position=pressed.place)
 
-    def _is_again(self, last: ShownStep, pressed: Note) -> bool:
-        if last.tool not in AGAIN or not is_near(last.seen.place, pressed.place):
-            return False
-        return 0 <= pressed.ms - last.ms <= self.eyes.desktop.double_click_ms()
-
     def _turn_wheel(self, note: Note) -> None:
         tool = "scroll" if note.what == "wheel" else "hscroll"
         ticks = round(note.units / 120) or (1 if note.units > 0 else -1)
-        last = self.steps[-1] if self.steps else None
+        last = self._last
         if last and last.tool == tool and last.seen.place == note.place and not self._entry:
             last.args["ticks"] += ticks
             return
@@ -18803,14 +18810,11 @@ class Recorder:
         if self._entry:
             return self._entry.seen.control
         now = self.controls.one(None)
-        before = self._front.control
-        is_known = self._front.is_of(now)
-        place = middle_of(now.rect) if now else self._front.place
-        self._front = self._front._replace(control=now, place=place)
-        if now and now.role in FIELDS and not now.fixed:
-            self._entry = Entry(
-                self._front, before.value if before and is_known else None, now.value
-            )
+        before = value_in(self._front.control) if self._front.is_of(now) else None
+        if now:
+            self._front = self._front._replace(control=now, place=middle_of(now.rect))
+            if now.role in FIELDS and not now.fixed:
+                self._entry = Entry(self._front, before, value_in(now))
         return now
 
     def _leave_field(self, still_there: bool = True) -> None:
@@ -18820,7 +18824,7 @@ class Recorder:
         if entry is None:
             return
         control = entry.seen.control
-        last = self.steps[-1] if self.steps else None
+        last = self._last
         clicked = last if last and last.tool == "click" and last.seen.is_of(control) else None
         seen = clicked.seen if clicked else entry.seen
         args: JsonDict = {"element_name": seen.name}
@@ -18836,10 +18840,8 @@ class Recorder:
                 before = value.removesuffix(entry.keys) if value.endswith(entry.keys) else ""
             if value == before:
                 return
-            args["text"] = value.replace("\r\n", "\n")
-            if before and value.startswith(before):
-                args["text"] = value[len(before) :].replace("\r\n", "\n")
-            elif before or not value:
+            args["text"] = value.removeprefix(before)
+            if before and not value.startswith(before):
                 args["clear"] = True
         # To type there clicks it.
         self._add("type_text", args, seen, replaces=clicked is not None, position=seen.place)
@@ -18847,14 +18849,14 @@ class Recorder:
     def _value_when_left(self, entry: Entry, still_there: bool) -> str | None:
         # None where neither the field nor the keys tell it.
         value = entry.value
-        if value is None or len(value) >= TEXT_MOST:
-            value = ""
-            entry.read = 0
-        elif still_there:
-            now = self.controls.one(entry.seen.place)
-            if now and entry.seen.is_of(now) and now.value is not None:
-                return now.value
-        since = entry.keys[entry.read :]
+        since = entry.keys
+        now = self.controls.one(entry.seen.place) if still_there else None
+        if value is None or len(value) >= TEXT_MOST - 1:  # which may not be all of it
+            value = entry.before or ""
+        elif now and entry.seen.is_of(now) and now.value is not None:
+            return value_in(now)
+        else:
+            since = since[entry.read :]
         return None if NO_TEXT in since else value + since
 
     def _add(
@@ -18886,9 +18888,9 @@ class Recorder:
 
     def _write_last(self) -> None:
         # What was shown is in the journal before anything else happens.
-        if not self.steps:
+        step = self._last
+        if step is None:
             return
-        step = self.steps[-1]
         act = step.act
         seen = step.seen
         logger = self.eyes.logger
@@ -18903,7 +18905,15 @@ class Recorder:
         logger.tell(result)
         done = ActionRecord(act.name, act.shown, result.result, look.screenshot, changed=True)
         logger.tell(replace(done, known=seen.name))
-        self.say(f"  {len(self.steps):2}  {act.in_words()}")
+        self.say(f"  {logger.turn:2}  {act.in_words()}")
+        step.seen = seen._replace(frame=NO_LOOK.frame)  # pictures of a long task fill the memory
+
+
+def value_in(control: Control | None) -> str | None:
+    """Gives what a field holds, lines ended by "\\n"; None if it is not read, or must not be."""
+    if control is None or control.password or control.value is None:
+        return None
+    return control.value.replace("\r\n", "\n")
 
 
 def is_near(one: Point, other: Point) -> bool:

@@ -360,6 +360,7 @@ class FakeWin32:
         # Windows of the program's own: their texts, how the box is shown, and what came there: the window, the message
         # and the seconds from now.
         self.made, self.shown = dict[int, str](), dict[str, Any]()
+        self.signs = {code: chr(code).lower() + chr(code) for code in range(0x41, 0x5B)}
         self.raw = list[bytes]()  # RAWINPUT, as Windows has it of what a person does
         self.posted = list[tuple[Any, ...]]()  # the window, the message, after seconds, its word
         self.flashed: list[int] = []
@@ -560,10 +561,13 @@ class FakeWin32:
     def _ToUnicodeEx(
         self, code: int, _scan: int, states: int, into: int, _most: int, flags: int, _layout: int
     ) -> int:
-        if flags != 4 or not 0x41 <= code <= 0x5A:
+        held = ctypes.string_at(states, 256)
+        signs = self.signs.get(code, "")  # of the key alone, with Shift, with AltGr
+        level = 2 if held[0x12] and signs[2:] else held[0x10] >> 7
+        if flags != 4 or not signs[level : level + 1].strip():
             return 0
-        upper = ctypes.string_at(states, 256)[0x10] & 0x80
-        return self._write(into, 8, chr(code) if upper else chr(code).lower())
+        self._write(into, 8, signs[level])
+        return -1 if signs[level] in "^´" else 1  # it waits for a letter
 
     # -- windows of the program's own
 

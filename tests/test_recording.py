@@ -10,9 +10,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import agent
 from agent import Control, Note, Point, Rect
+from tests import seams
 from tests.fakes import FakeWin32, VirtualClock
 from tests.seams import person_at_main
 from tests.test_main import CommandLineCase
@@ -229,6 +231,36 @@ class Steps(RecorderCase):
         self.assertEqual(self.recorder.gaps["keys that could not be read"], 8)
         self.assertNotIn("hunter", str(self.written()))
 
+    def test_a_text_of_ten_thousand_signs_is_whole_and_one_that_was_pasted_is_told(self) -> None:
+        text = "0123456789" * 1000
+        hand = self.hand
+
+        def long(keys: str) -> Iterator[list[Note]]:
+            cut = (text)[: agent.TEXT_MOST - 1]  # which is what Windows tells of it
+            self.form.controls["Name:"] = replace(NAME, value=cut)
+            yield [Note(sign, True, self.form._cursor, 1, sign) for sign in keys]
+            yield from [[]] * 12
+
+        self.shown(hand.click("Name:"), long(text))
+        self.assertEqual(self.recorder.steps[-1].args["text"], text)
+        self.form.controls["Name:"] = NAME
+        paste = [Note("v", True, Point(1, 1), 1, held=("ctrl",))]
+        self.assertEqual(
+            self.shown(hand.click("Name:"), iter([paste]), long("")), ['click "Name:"']
+        )
+        self.assertEqual(self.recorder.gaps[agent.UNREAD_KEYS], 1)
+
+    def test_a_field_that_tells_no_value_is_what_was_typed_or_is_told(self) -> None:
+        hand = self.hand
+        for keys, steps in (("héß", ['type text "héß"']), ("^", ['click "City:"'])):
+            self.form.controls["City:"] = replace(CITY, value=None)
+            signs = [
+                Note("x", True, Point(1, 1), 1, agent.NO_TEXT if sign == "^" else sign)
+                for sign in keys
+            ]
+            self.assertEqual(self.shown(hand.click("City:"), iter([signs] + [[]] * 12)), steps)
+            self.assertEqual(self.recorder.gaps[agent.UNREAD_KEYS], steps[0].startswith("click"))
+
     def test_own_and_blocked_windows_and_the_stop_keys_are_no_step(self) -> None:
         hand = self.hand
         self.form.front = replace(WINDOW, own=True)
@@ -344,6 +376,17 @@ class Again(RecorderCase):
         self.form.controls["Name:"] = NAME
         self.assertFalse(self.here()[0].act.args.get("clear"))
 
+    def test_a_value_stands_in_each_step_that_has_its_name_and_a_secret_is_none(self) -> None:
+        hand = self.hand
+        self.shown(hand.click("Name:"), hand.type("Anna"), hand.click("City:"), hand.type("Anna"))
+        steps, _ = self.place()
+        named = [replace(step, value="who") for step in steps]
+        way = agent.with_values(agent.Way(self.root, named, {}), {"who": "Max"})
+        self.assertEqual([step.act.text for step in way.steps], ["Max", "Max"])
+        secret = replace(steps[0], act=replace(steps[0].act, args={"text": "{{PIN}}"}))
+        with self.assertRaisesRegex(agent.ConfigError, "PIN is a secret: .* --secret PIN"):
+            agent.with_values(agent.Way(self.root, [secret], {}), {"PIN": "1234"})
+
     def test_another_program_in_front_is_no_place_for_it(self) -> None:
         self.shown(self.hand.press("f5"))
         self.assertEqual(self.here()[1], "")
@@ -356,7 +399,9 @@ class Listening(unittest.TestCase):
 
     def told(self, *raw: bytes, **world: Any) -> list[Note]:
         """The notes of raw input, each piece of it where the mouse was then."""
+        signs = world.pop("signs", {})
         fake = FakeWin32(mouse=Point(40, 50), **world)
+        fake.signs |= signs
         fake.raw += raw
         notes: list[Note] = []
         with agent.listening(fake.api) as since:
@@ -390,12 +435,50 @@ class Listening(unittest.TestCase):
         self.assertEqual(told, [("a", "A"), ("a", "a"), ("f5", ""), ("a", "a")])
         self.assertEqual([note.by_program for note in notes], [False] * 3 + [True])
 
+    def test_alphabets_of_three_layouts_are_typed_as_their_keys_type_them(self) -> None:
+        layouts = (
+            "aA,bB,zZ,;:,/?",  # United States
+            "aA,eE€,qQ@,öÖ,ß?,üÜ,yY",  # German, some with AltGr
+            "фФ,йЙ,ъЪ,ёЁ,юЮ",  # Russian
+        )
+        for letters in layouts:
+            keys = dict(enumerate(letters.split(","), 0x41))
+            raw = []
+            for code, signs in keys.items():
+                raw += [self.key(code), self.key(0x10), self.key(code), self.key(0x10, 1)]
+                if len(signs) > 2:  # Windows sends Ctrl with AltGr
+                    raw += [self.key(0x11), self.key(0x12, 2), self.key(code)]
+                    raw += [self.key(0x12, 3), self.key(0x11, 1)]
+            notes = self.told(*raw, signs=keys)
+            self.assertEqual("".join(note.text for note in notes), letters.replace(",", ""))
+            self.assertEqual({(*note.held,) for note in notes}, {()})
+
+    def test_a_key_that_waits_for_a_letter_is_told_as_one_that_cannot_be_read(self) -> None:
+        (note,) = self.told(self.key(0xDC), signs={0xDC: "^°"})
+        self.assertEqual(note.text, agent.NO_TEXT)
+
+    def test_the_windows_key_alone_is_a_key_and_with_another_it_is_held(self) -> None:
+        win, r = 0x5B, 0x52
+        notes = self.told(
+            self.key(win), self.key(win, 1), self.key(win), self.key(r), self.key(win, 1)
+        )
+        self.assertEqual([(note.what, *note.held) for note in notes], [("win",), ("r", "win")])
+
     def test_what_cannot_be_registered_is_told(self) -> None:
         world = FakeWin32()
         world.arm(names={"RegisterRawInputDevices"})
         refused = self.assertRaisesRegex(agent.Win32Error, "RegisterRawInputDevices")
         with refused, agent.listening(world.api):
             self.fail("nothing is told")
+
+
+class NewId(agent.DemoDesktop):
+    """Its button has another number than it had when it was shown."""
+
+    @property
+    def control_source(self) -> agent.KnownControls:
+        known = super().control_source.known
+        return agent.KnownControls([replace(one, id="9" * (one.name == "Save")) for one in known])
 
 
 class CommandLine(CommandLineCase):
@@ -429,6 +512,7 @@ class CommandLine(CommandLineCase):
             keyboard.end()
         self.assertEqual((code, err), (0, ""), out)
         self.assertIn("--with note=...", out)
+        self.assertIn('or a name such as "Text_area"', out)
         pictures = [*(self.folder / "dumps" / "run_0001" / "screenshots").iterdir()]
         self.assertEqual(len(pictures), 2)
         for given, told in (
@@ -442,6 +526,32 @@ class CommandLine(CommandLineCase):
         code, out, err = self.main("--again", "write", "--demo", "--with", "note=Other words")
         self.assertEqual((code, err), (0, ""), out)
         self.assertIn('type text "Other words"', out)
+
+    def test_a_recording_that_was_not_finished_is_told_and_not_done(self) -> None:
+        self.main("--teach", "save a note", "--demo")
+        journal = self.folder / "dumps" / "run_0001" / "turns.jsonl"
+        lines = journal.read_bytes().splitlines(keepends=True)
+        for kept in (3, len(lines) - 1):
+            journal.write_bytes(b"".join(lines[:kept]))
+            self.assertRegex(self.main("--runs")[1], r"unfinished.*save a note")
+            code, _, err = self.main("--again", "save a note", "--demo")
+            self.assertEqual(code, 2)
+            self.assertIn("run_0001 shows it, but was not finished: show it anew by --teach", err)
+
+    def test_a_full_disk_ends_the_recording_in_a_sentence(self) -> None:
+        full = mock.patch.object(Path, "write_bytes", side_effect=OSError(28, "No space left"))
+        with full:
+            code, out, err = self.main("--teach", "save a note", "--demo")
+        self.assertEqual(code, 1)
+        self.assertRegex(out + err, r"cannot be written \(No space left\)")
+
+    def test_what_the_model_found_elsewhere_is_told_and_is_known_the_next_time(self) -> None:
+        self.main("--teach", "save a note", "--demo")
+        for told in ("Repeated 3 acts; click Save: found by the model at", "Repeated 3 acts."):
+            with seams.desktop_of_main(NewId):
+                code, out, err = self.main("--again", "save a note", "--demo")
+            self.assertEqual((code, err), (0, ""), out)
+            self.assertIn(f"completed: {told}", out)
 
     def test_without_a_console_nothing_is_recorded_of_a_real_desktop(self) -> None:
         code, _, err = self.main("--teach", "write", "--dry-run")
