@@ -28,6 +28,8 @@ TICK = Control(
     "Paid", "checkbox", Rect(200, 250, 90, 30), window=7, program="office.exe", checked=False
 )
 OK = Control("OK", "button", Rect(200, 300, 90, 30), window=7, program="office.exe")
+UNREAD = "keys that could not be read"
+UNKNOWN = "\N{REPLACEMENT CHARACTER}"  # what a key types that waits for a letter
 
 
 class Form(agent.DemoDesktop):
@@ -236,7 +238,7 @@ class Steps(RecorderCase):
         hand = self.hand
 
         def long(keys: str) -> Iterator[list[Note]]:
-            cut = (text)[: agent.TEXT_MOST - 1]  # which is what Windows tells of it
+            cut = text[:3999]  # which is what Windows tells of it
             self.form.controls["Name:"] = replace(NAME, value=cut)
             yield [Note(sign, True, self.form._cursor, 1, sign) for sign in keys]
             yield from [[]] * 12
@@ -248,18 +250,17 @@ class Steps(RecorderCase):
         self.assertEqual(
             self.shown(hand.click("Name:"), iter([paste]), long("")), ['click "Name:"']
         )
-        self.assertEqual(self.recorder.gaps[agent.UNREAD_KEYS], 1)
+        self.assertEqual(self.recorder.gaps[UNREAD], 1)
 
     def test_a_field_that_tells_no_value_is_what_was_typed_or_is_told(self) -> None:
         hand = self.hand
         for keys, steps in (("héß", ['type text "héß"']), ("^", ['click "City:"'])):
             self.form.controls["City:"] = replace(CITY, value=None)
             signs = [
-                Note("x", True, Point(1, 1), 1, agent.NO_TEXT if sign == "^" else sign)
-                for sign in keys
+                Note("x", True, Point(1, 1), 1, UNKNOWN if sign == "^" else sign) for sign in keys
             ]
             self.assertEqual(self.shown(hand.click("City:"), iter([signs] + [[]] * 12)), steps)
-            self.assertEqual(self.recorder.gaps[agent.UNREAD_KEYS], steps[0].startswith("click"))
+            self.assertEqual(self.recorder.gaps[UNREAD], steps[0].startswith("click"))
 
     def test_own_and_blocked_windows_and_the_stop_keys_are_no_step(self) -> None:
         hand = self.hand
@@ -314,7 +315,7 @@ class Again(RecorderCase):
 
     def place(self) -> tuple[list[agent.Step], agent.Place]:
         self.logger.close()
-        way = agent.recorded_way(self.logger.folder)
+        self.way = way = agent.recorded_way(self.logger.folder)
         logger = agent.ExecutionLogger(self.config)
         self.addCleanup(logger.close)
         hands = agent.Actuator(self.form, self.config, self.form.clock, agent.Stop())
@@ -381,11 +382,11 @@ class Again(RecorderCase):
         self.shown(hand.click("Name:"), hand.type("Anna"), hand.click("City:"), hand.type("Anna"))
         steps, _ = self.place()
         named = [replace(step, value="who") for step in steps]
-        way = agent.with_values(agent.Way(self.root, named, {}), {"who": "Max"})
+        way = agent.with_values(replace(self.way, steps=named), {"who": "Max"})
         self.assertEqual([step.act.text for step in way.steps], ["Max", "Max"])
         secret = replace(steps[0], act=replace(steps[0].act, args={"text": "{{PIN}}"}))
         with self.assertRaisesRegex(agent.ConfigError, "PIN is a secret: .* --secret PIN"):
-            agent.with_values(agent.Way(self.root, [secret], {}), {"PIN": "1234"})
+            agent.with_values(replace(self.way, steps=[secret]), {"PIN": "1234"})
 
     def test_another_program_in_front_is_no_place_for_it(self) -> None:
         self.shown(self.hand.press("f5"))
@@ -455,7 +456,7 @@ class Listening(unittest.TestCase):
 
     def test_a_key_that_waits_for_a_letter_is_told_as_one_that_cannot_be_read(self) -> None:
         (note,) = self.told(self.key(0xDC), signs={0xDC: "^°"})
-        self.assertEqual(note.text, agent.NO_TEXT)
+        self.assertEqual(note.text, UNKNOWN)
 
     def test_the_windows_key_alone_is_a_key_and_with_another_it_is_held(self) -> None:
         win, r = 0x5B, 0x52
