@@ -18631,7 +18631,6 @@ class Recorder:
     eyes: Eyes
     controls: ControlCheck
     say: Say
-    hotkeys: Collection[str] = ()  # that end or pause it
     steps: list[ShownStep] = field(default_factory=list)  # the last one is not written yet
     gaps: Counter[str] = field(default_factory=Counter)  # what could not be kept, and how often
     _press: tuple[Note, Seen] | None = None
@@ -18652,11 +18651,13 @@ class Recorder:
         while not stop.reason:
             notes = [*listen()]
             try:
-                if notes and not stop.paused:
-                    for note in notes:
-                        self.take(note)
+                if stop.paused:
+                    self._leave_field()
+                    notes = []
+                for note in notes:
+                    self.take(note)
                     self._heard = self.eyes.clock.now()
-                else:
+                if not notes:
                     self._look_around()
             except Win32Error as error:  # the desktop was locked, a monitor was unplugged
                 self.gaps[str(error)] += 1
@@ -18690,6 +18691,8 @@ class Recorder:
         if place:
             with suppress(Win32Error):
                 window = eyes.desktop.window_at(place)
+        if window and window.elevated:  # of what is done in it nothing is told
+            self.gaps[self._why_not(window)] += 1
         hidden = [other.rect for other in eyes.windows() if self._why_not(other)]
         control = self.controls.one(place)
         others = eyes.desktop.control_source.ask(window) if window else ()
@@ -18801,7 +18804,9 @@ class Recorder:
             if note.text and not (focus and chord):
                 self.gaps[UNREAD_KEYS] += 1
                 return
-        if chord not in self.hotkeys:
+        config = self.eyes.actuator.config
+        hotkeys = [config.stop_hotkey, config.pause_hotkey, *chain(*OTHER_HOTKEYS.values())]
+        if chord not in hotkeys:
             self._leave_field()
             self._add("press_key", {"key": chord}, self._front)
 
@@ -19003,12 +19008,10 @@ def plain_name(text: str) -> str:
     return "_".join(re.findall(r"\w+", text))[:40]
 
 
-def keep_recording(logger: ExecutionLogger, kept: Kept) -> str:
-    """Writes a recording's files anew, as the person wants them; returns how it is done again."""
-    names, check = kept
-    folder = logger.folder
+def keep_recording(folder: Path, names: Mapping[int, str]) -> str:
+    """Writes a recording anew, with these steps alone; returns the options to do it again."""
     lines = []
-    options = {}
+    options = []
     for line in in_run(folder, "turns.jsonl").read_bytes().splitlines():
         entry: JsonDict = json_object(strict_json(line))
         name = names.get(entry["turn"])
@@ -19019,17 +19022,16 @@ def keep_recording(logger: ExecutionLogger, kept: Kept) -> str:
         if name and entry["kind"] == "intent":
             if entry["args"].get("text") == SECRET:
                 entry["args"]["text"] = f"{{{{{name}}}}}"
-                options[f" --secret {name}"] = name
+                options.append(f" --secret {name}")
             else:
                 entry["value"] = name
-                options[f" --with {name}=..."] = name
+                options.append(f" --with {name}=...")
         lines.append(json.dumps(entry) + "\n")
     written = folder / "turns.new"
     write_text(written, "".join(lines), "w")
-    logger.close()
     written.replace(folder / "turns.jsonl")
     (folder / "execution_log.txt").unlink()  # tells of what was taken out
-    return "".join(options)
+    return "".join(dict.fromkeys(options))
 
 
 DEMO_SHOWN = """
@@ -20116,28 +20118,23 @@ def teach(options: Namespace, config: Config, actuator: Actuator) -> int:
             hands = Actuator(desktop, config, clock, Stop(), secrets=actuator.secrets)
             eyes = Eyes(hands, logger)
             controls = ControlCheck(hands, str)
-            recorder = Recorder(
-                eyes,
-                controls,
-                terminal.say,
-                [config.stop_hotkey, config.pause_hotkey, *chain(*OTHER_HOTKEYS.values())],
-            )
+            recorder = Recorder(eyes, controls, terminal.say)
             show_once(recorder, terminal)
             kept = ask_what_stays(recorder, terminal)
+            logger.close()
             if not (kept and kept[0]):
-                logger.close()
                 shutil.rmtree(logger.folder)
-        steps = len(kept[0])
-        if not steps:
+        names, check = kept
+        if not names:
             terminal.say("Nothing was shown, so nothing is kept.", 0)
             return 1
-        given = keep_recording(logger, kept)
+        given = keep_recording(logger.folder, names)
         logger = ExecutionLogger(config, hide, logger.folder)
         undo.callback(logger.close)
-        checks = [Ruling(kept[1], True, "the person says so")._asdict()] if kept[1] else []
-        logger.turn = max(kept[0])
-        text = f"Shown by the person in {count_of(steps, 'step')}."
-        logger.tell(EndRecord(outcome="completed", text=text, turns=steps, checks=checks))
+        checks = [Ruling(check, True, "the person says so")._asdict()] if check else []
+        logger.turn = max(names)
+        text = f"Shown by the person in {count_of(len(names), 'step')}."
+        logger.tell(EndRecord(outcome="completed", text=text, turns=len(names), checks=checks))
         write_text(logger.folder / "report.html", report_text(logger.folder), "w")
         again = f'python agent.py --again "{options.teach}"{given}'
         terminal.say(f"Kept in {logger.folder}. Do it again: {again}", 0)

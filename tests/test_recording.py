@@ -114,7 +114,6 @@ class RecorderCase(unittest.TestCase):
         eyes = agent.Eyes(hands, self.logger)
         controls = agent.ControlCheck(hands, str)
         self.recorder = agent.Recorder(eyes, controls, lambda *_: None)
-        self.recorder.hotkeys = ["ctrl+alt+backspace"]
 
         def listen() -> Iterator[list[Note]]:
             for act in acts:
@@ -279,6 +278,22 @@ class Steps(RecorderCase):
 
         steps = self.shown(pause("until a key"), hand.click("OK"), pause(""), hand.click("Paid"))
         self.assertEqual(steps, ['click "Paid"'])
+
+    def test_what_is_typed_into_a_field_while_it_pauses_is_not_kept(self) -> None:
+        hand = self.hand
+
+        def pause() -> Iterator[list[Note]]:
+            self.recorder.eyes.actuator.stop.paused = "until a key"
+            yield []
+
+        steps = self.shown(hand.click("Name:"), hand.type("Anna"), pause(), hand.type(" hunter22"))
+        self.assertEqual(steps, ['type text "Anna"'])
+        self.assertNotIn("hunter", str(self.written()))
+
+    def test_a_window_with_more_rights_is_a_gap(self) -> None:
+        self.form.front = replace(WINDOW, elevated=True)
+        self.assertEqual(self.shown(iter([[]] * 12)), [])
+        self.assertRegex(str(self.recorder.gaps), "'Customers'.*runs as administrator")
 
     def test_a_locked_desktop_is_a_gap_and_no_end(self) -> None:
         hand = self.hand
