@@ -526,6 +526,51 @@ class Kept(RowsCase):
         self.assertEqual(self.rows(self.table("A;Bern"))[0], 0)
 
 
+class OtherChecks(RowsCase):
+    """What tells nothing of this very row is no proof, nor that its record is there."""
+
+    def shown_with(self, check: str) -> None:
+        shutil.rmtree(self.folder / "dumps")
+        record(self.folder / "dumps", check)
+
+    def test_a_check_that_names_no_value_is_no_fact(self) -> None:
+        self.shown_with('The title is "Customers"')
+        self.assertEqual(self.rows(self.table("A;Bern"))[0], 1)
+        self.assertEqual(self.outcomes(), ["not proven"])
+
+    def test_what_a_field_still_shows_is_no_record(self) -> None:
+        self.shown_with('The field Name: holds "{name}"')
+        self.book.hold("Name:", "A")
+        self.rows(self.table("A;Bern"))
+        self.assertEqual((self.outcomes(), self.book.records), (["not proven"], [("A", "Bern")]))
+
+    def test_a_table_of_another_name_tells_nothing(self) -> None:
+        self.rows(self.table("A;Bern"))
+        journal = self.run_folder(2) / "turns.jsonl"
+        journal.write_text(journal.read_text("utf-8").replace(TASK, "enter it elsewhere"), "utf-8")
+        self.book.records, self.book.controls = [], Book(self.clock).controls
+        self.rows(self.table("A;Bern"))
+        self.assertEqual((self.outcomes(), len(self.book.records)), (["done"], 1))
+
+    def test_a_limit_in_minutes_is_for_a_row(self) -> None:
+        table = self.table(*(f"{number};Bern" for number in range(9)))
+        self.assertEqual(self.rows(table, "--set", "minutes_most=0.02")[0], 0)
+        self.assertGreater(sum(float(row["seconds"]) for row in self.results()), 1.2)
+
+    def test_a_run_with_values_is_not_resumed_with_those_that_were_shown(self) -> None:
+        self.book.happens = lambda text: self.clock.stop.set("Ctrl+C")
+        again = ("--again", TASK, "--with", "name=A", "--with", "city=Bern")
+        with desktop_of_main(lambda _: self.book), clock_of_main(self.clock):
+            self.assertEqual(self.main(*again)[0], 130)
+            demo = agent.DemoModel()
+            self.addCleanup(demo.close)
+            code, _, err = self.main("--resume", "--endpoint", demo.endpoint)
+        self.assertNotEqual(code, 0)
+        self.assertEqual(self.book.records, [])
+        self.assertNotIn(EXAMPLES["city"], self.book.typed)
+        self.assertIn("What was shown needs a value for each of", err)
+
+
 class ByFile(RowsCase):
     """A file tells of a row what it did not hold before."""
 
@@ -550,6 +595,13 @@ class ByFile(RowsCase):
         self.assertEqual(self.rows(self.table("Hanna;Bern", "anna;Bern"))[0], 1)
         self.assertEqual((self.outcomes(), len(self.book.records)), (["done", "not proven"], 2))
 
+    def test_a_file_that_no_value_names_is_no_record(self) -> None:
+        shutil.rmtree(self.folder / "dumps")
+        self.file.touch()
+        record(self.folder / "dumps", f"{self.file} exists")
+        self.rows(self.table("A;Bern"))
+        self.assertEqual((self.outcomes(), self.book.records), (["not proven"], [("A", "Bern")]))
+
     def test_a_file_that_is_there_is_a_record_that_is_there(self) -> None:
         shutil.rmtree(self.folder / "dumps")
         record(self.folder / "dumps", f"{self.folder}/{{name}}.txt exists")
@@ -564,6 +616,15 @@ class Unchecked(RowsCase):
     def test_what_was_read_back_is_done(self) -> None:
         self.assertEqual(self.rows(self.table("A;Bern"))[0], 0)
         self.assertIn("held what was typed", self.results()[0]["sentence"])
+
+    def test_what_is_added_to_a_field_is_read_at_its_end(self) -> None:
+        journal = self.run_folder() / "turns.jsonl"
+        journal.write_text(
+            journal.read_text("utf-8").replace('"empty": true', '"empty": false'), "utf-8"
+        )
+        self.book.hold("Name:", "Dr. ")
+        self.assertEqual(self.rows(self.table("A;Bern"))[0], 0)
+        self.assertEqual(self.book.records, [("Dr. A", "Bern")])
 
     def test_what_nobody_can_read_is_not_proven(self) -> None:
         ask = Book.control_source.fget
@@ -734,6 +795,12 @@ class Words(RowsCase):
                 code, _, err = self.main(*split)
             self.assertEqual(code, 2)
             self.assertIn(told, err)
+
+    def test_a_line_that_windows_would_cut_is_refused(self) -> None:
+        words = ("--again", TASK, "--rows", "c" * 260, "--schedule=07:30")
+        code, _, err = self.main(*words)
+        self.assertEqual(code, 2)
+        self.assertIn("Windows takes 261 characters at most", err)
 
     def test_the_line_for_windows_is_printed_and_not_run(self) -> None:
         code, out, _ = self.main("--again", TASK, "--rows", "c.csv", "--schedule", "07:30")
