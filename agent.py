@@ -4912,6 +4912,7 @@ PRESSING <A_CLICK>|enter|space|(alt\+)?\w
 PASTES ctrl\+(shift\+)?v|shift\+insert|win\+v
 WARNS .*(permanently|cannot be undone|can't be undone|irreversibl\w*|will be (deleted|removed|lost)
     |unwiderruflich|nicht ruckgangig|wird geloscht|werden geloscht|definitiv\w*|irreversible).*
+ASKS <WARNS>|.*\?(\W.*)?|.*\b(access(es)? to your|zugreifen|acceder a|permissions?)\b.*
 CANCELS cancel|abbrechen|annuler|cancelar|anuluj|otmeha|取消|annulla|annuleren|avbryt|deny|ablehnen
 SHELL_ITEMS this pc|dieser pc|recycle bin|papierkorb|network|netzwerk|control panel
 SHELL_FOLDERS desktop|downloads|documents|pictures|music|videos
@@ -5424,7 +5425,8 @@ def is_dialog(window: Window) -> bool:
 def kind_of_dialog(attempt: Attempt, window: Window, facts: Facts) -> str:
     """`asks` for a message box: answers, and nothing to fill in; `line` for one to fill in."""
     if not is_dialog(window):
-        return ""
+        label = facts["label"].rpartition("\n")[2]
+        return "asks" if label and answers_there(attempt, label) else ""
     by_class = has_form("DIALOGS", window.class_name)
     roles = {control.role for control in attempt.inside}
     if not roles:  # then by what is done there
@@ -5452,6 +5454,24 @@ def is_left(attempt: Attempt, window: Window, label: str) -> bool:
     if "refuses" in said and not re.search(PATTERNS["SAVING"], about or title):
         return bool(said_by(f"{title}; {about}", COMMANDS))
     return "leaves" in said or is_in_task(label, attempt.task)
+
+
+def answers_there(attempt: Attempt, label: str) -> bool:
+    """Tells whether a page asks above what is pressed, which says yes beside one that says no."""
+    for item in attempt.known[-1:]:
+        left, top, width, height = item.rect
+        around = Rect(left - 600, top - 400, width + 1200, height + 500)
+        there = [one for one in attempt.inside if around.overlaps(one.rect)]
+        others = [fold_label(one.name) for one in there if has_form("PRESSED", one.role)]
+        if any(has_form("CANCELS", one) or "refuses" in said_by(one, ANSWERS) for one in others):
+            agrees = has_form("AGREEING", label)
+            texts = [fold(one.name) for one in there if one.role in ("text", "group", "pane")]
+            if agrees or not any(one.role in FIELDS for one in there):  # else it is a form
+                return any(
+                    has_form("ASKS", text) or (agrees and {*said_by(text, COMMANDS)} - {"password"})
+                    for text in texts
+                )
+    return False
 
 
 def has_lost(attempt: Attempt, window: Window) -> bool:
