@@ -4888,6 +4888,9 @@ UPLOADS open|file upload|choose .*|select .*|offnen|datei(en)? .*|ouvrir|abrir|o
 # Files that run, or that programs read to know what to do.
 SCRIPT_TITLES (.*[\s\\/(*])?([^\s\\/(*]+\.(<RUNS>|sh|ini|ya?ml|toml|json|cfg|conf|service|\w*proj)
     |hosts|makefile|dockerfile|crontab|authorized_keys|\.\w+(rc|profile|config))\b.*
+CONFIGS .*([\\"\n]\.\w+(\\|config|rc|profile)
+    |\b(tasks|settings|launch|package|manifest|keybindings|\w*config\w*)\.json
+    |\w\.(ya?ml|toml|ini|cfg|conf)\b).*
 NOTEBOOKS .*\b(jupyter\w*|colab|kaggle|databricks)\b.*
 # Programs that run what is open in them, and fields whose line gets started.
 STUDIOS (code|devenv|idea64|pycharm64|powershell_ise|ssms|dbeaver|heidisql|mysqlworkbench|rstudio
@@ -4947,6 +4950,7 @@ REMOTES (mstsc|msrdc\w*|vmware\w*|vmconnect|virtualboxvm|wfica32|cdviewer|anydes
 SAFES (keepass\w*|1password|bitwarden|lastpass|dashlane|enpass|roboform|winauth|authy\w*).*\.exe
 FILERS (totalcmd\w*|doublecmd|far|7zfm|winrar|filezilla|winscp|xyplorer|dopus|freecommander
     |q-dir)\.exe
+DOWNLOADED \S.*\.(?!com\b|site\b)(<RUNS>|one)\b.*
 SETUPS .*\.(exe|ms[ip]|msix|bat|cmd|ps1|vbs|hta|scr|reg|iso|jar|wsf)\b.*
 CLOUDS .*\b(onedrive|dropbox|google drive|icloud|nextcloud|sharepoint)\b.*
 PASTES_LABEL (.*\n)?(paste|einfugen|coller|pegar|incolla|wklej|bctabиtь|粘贴)\b.*
@@ -5278,13 +5282,16 @@ run | runs=.+ | runner=(?!shell|web).*
 address | runs=.+ | runner=web
 run | title=<RUN_TITLES> | does=(ctrl\+)?f5|f8|(shift|ctrl)\+enter
 run | title=<NOTEBOOKS> | does=(shift|ctrl|alt)\+enter | program=<BROWSERS>
-run | program=<STUDIOS> | does=((ctrl|shift)\+)?f5|f9|(ctrl\+)?shift\+f10|ctrl\+shift\+b
+run | program=<STUDIOS> | does=((ctrl|shift)\+)?f5|f[89]|(ctrl\+)?shift\+f10|ctrl\+shift\+b
     |(ctrl|shift)\+enter|alt\+shift\+(e|f9|f10)
 file | text=.+ | named= | control=<STARTED>
 file | text=.+ | named= | program=<EXPLORER> | in=edit|field | control=(?!<SEARCHING>).* | runner=
      | line=<RUNNABLE>
 file | does=ctrl\+(shift\+)?s | file=<SCRIPT_TITLES> | program=(?!<BROWSERS>|<MAILS>).*
 file | does=s | opened=<BAR_KEYS>|ctrl\+k | file=<SCRIPT_TITLES> | program=(?!<BROWSERS>|<MAILS>).*
+file | owned=yes | title=<SAVE_TITLES> | path=<CONFIGS> | enters=enter
+file | owned=yes | title=<SAVE_TITLES> | path=<CONFIGS> | does=<A_CLICK>|space|alt\+\w
+     | dialog=(?!left).*
 file | label=<SAVES> | dialog=asks | about=.*\S\.(<RUNS>|sh)\b.*
 file | label=<SAVES> | file=<SCRIPT_TITLES> | program=(?!<BROWSERS>|<MAILS>).* | owned=
 send | owned=yes | program=<BROWSERS> | title=<UPLOADS> | enters=enter | dialog=(?!left).*
@@ -5333,14 +5340,30 @@ system | program=<EXPLORER> | title=<PANELS> | does=<A_CLICK>|enter|space | in=<
      | label=(?!(.*\n)?(<LOOKING>|<PERSONAL>)$).+
 weighty | program=<LEDGERS> | enters=enter | line=\W*(/n|/o|=).*
 run | program=<BROWSERS>|<CHATS> | does=<A_CLICK>|enter | label=<SETUPS>
+run | program=<BROWSERS>|<CHATS>|<MAILS> | does=<A_CLICK>|enter|space | in=(split )?button
+     | control=<DOWNLOADED>
+run | program=<BROWSERS>|<CHATS> | does=<A_CLICK>|enter|space | in=list item
+     | control=<DOWNLOADED>\d ?([kmg]?[bo]|bytes|octets)\b.*
 run | program=<BROWSERS> | title=downloads.* | does=<A_CLICK>|enter|space
-     | label=(.*\n)?(keep|trotzdem|behalten|conserver|conservar)\b.*
+     | label=(.*\n)?(keep|trotzdem|behalten|conserver|conservar|.*(dangerous|gefahrlich|dangereu)).*
+run | program=openwith\.exe | does=<A_CLICK>|enter|space | in=(split )?button
+     | label=(?!(.*\n)?<LEAVING>$).+
+run | program=openwith\.exe | does=enter|(double|triple)_click
+run | program=<EXPLORER> | does=<A_CLICK>|enter|space | in=menu item
+     | label=(.*\n)?.*(power ?shell|script host|python|java|node\b|command processor|bash|perl).*
+run | program=<EXPLORER> | does=<A_CLICK>|enter|space | in=menu item
+     | opened=<A_CLICK>\((open with|offnen mit|ouvrir avec|abrir con)\b.*
+     | label=(?!(.*\n)?(<SHOWN_PROGRAMS>|.*(choose|another|store|andere|autre|otra).*)$).+
 run | program=<BROWSERS> | in=button | label=(.*\n)?open .* | about=(.*; )?(cancel|abbrechen)(; .*)?
-run | program=<STUDIOS> | in=button | label=(.*\n)?(run|start|debug|sync|push)\b.*
+run | program=<STUDIOS> | in=(split )?button|link | label=(.*\n)?(run|start|debug|sync|push)\b.*
+run | program=<STUDIOS> | in=list item | does=<A_CLICK>|enter
+     | control=(run|tasks|terminal|debug|test|git\w*|npm|python|jupyter|notebook|extensions): .*
+run | program=pythonw?\.exe|ssms\.exe | does=f5|ctrl\+e
 run | program=<STUDIOS> | enters=enter | line=>.*
 run | program=<STUDIOS> | enters=enter | control=.*(command to run|palette).*
 send | does=ctrl\+enter | program=code\.exe | control=.*(source control|commit|message).*
-run | label=(.*\n)?(run|run now|execute|ausfuhren|executer|ejecutar)\W* | in=button
+run | label=(.*\n)?(run|execute|ausfuhren|executer|ejecutar)
+    (\W*|\s(now|all|this|the|selected|cells?)\b.*) | in=button
 run | does=(double|triple)_click | label=<RUNNABLE>
 run | does=enter | label=<SETUPS> | runner=
 run | does=<A_CLICK>|enter|space | label=<OPENS> | opened=right_click\(<SETUPS>
@@ -5352,9 +5375,9 @@ run | does=enter | program=<EXPLORER> | in=list item | owned= | last=<SELECTING>
 run | does=(double|triple)_click | program=<EXPLORER> | in=<ITEMS> | kind=|runs
 run | enters=enter | program=<EXPLORER> | owned= | runner= | in=<ITEMS> | kind=|runs
 run | does=<A_CLICK>|enter | program=<BROWSERS> | title=downloads?.* | label=<RUNNABLE>
-run | does=<A_CLICK>|enter | label=.+ | kind=|runs | control=.*\b(attachment|anlage|anhang)\b.*
+run | does=<A_CLICK>|enter | label=.+ | kind=|runs | control=.*\b(attachments?|anlagen?|anhang)\b.*
 run | does=<A_CLICK>|enter | program=<BROWSERS>|<MAILS> | kind=|runs
-     | label=(.*\n)?(open file|datei offnen|open|offnen)\W*
+     | label=(.*\n)?(open|offnen|open file|datei offnen|ouvrir( le fichier)?)\W*
 run | enters=enter | program=<EXPLORER> | runner= | label=<RUNNABLE>
 run | enters=enter | program=<EXPLORER> | opened=<A_CLICK>\(<RUNNABLE>
 """)
