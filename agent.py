@@ -7203,13 +7203,6 @@ class Note(NamedTuple):
     held: Sequence[str] = ()  # modifiers, as a chord has them; none that only choose the letter
 
 
-def key_of(raw: ctypes.Structure) -> str:
-    """Names a raw key as VK_MAP does, "" for one that has no name there."""
-    if raw.VKey == VK_MAP["alt"] and raw.Flags & RI_KEY_E0:
-        return "ralt"
-    return "enter" if raw.VKey == VK_MAP["enter"] else KEY_NAMES.get(raw.VKey, "")
-
-
 def text_of_key(api: Win32, raw: ctypes.Structure, held: Collection[str]) -> str:
     """Gives what a key types in the window in front, with what is held down; "" for nothing."""
     states = (ctypes.c_ubyte * 256)()
@@ -7248,7 +7241,8 @@ def notes_of(api: Win32, message: ctypes.Structure, held: dict[str, bool]) -> It
                 yield note._replace(what=what, down=down, units=raw.usButtonData)
         return
     key = RAWKEYBOARD.from_buffer(raw)
-    name = key_of(key)
+    right_alt = key.VKey == VK_MAP["alt"] and key.Flags & RI_KEY_E0
+    name = "ralt" if right_alt else KEY_NAMES.get(key.VKey, "")
     note = note._replace(what=name, by_program=not raw.hDevice)
     if key.Flags & RI_KEY_BREAK:
         if held.pop(name, True) or name != "win":
@@ -11284,16 +11278,18 @@ class ControlCheck:
     def listed(self, look: Look, most: Size = ON_GRID) -> str:
         if self.actuator.config.vision and self.actuator.config.controls != "list":
             return ""
-        listed = controls_text(self.known(look), look.frame.area, most, self.actuator.config.vision)
+        listed = controls_text(
+            self.known(look.window), look.frame.area, most, self.actuator.config.vision
+        )
         listed = self.hide(listed)
         if self.actuator.config.vision:
             return listed
         return f"{NO_PICTURE}\n{listed}"
 
-    def known(self, look: Look) -> Sequence[Control]:
-        if not self.on or look.window is None:
+    def known(self, window: Window | None) -> Sequence[Control]:
+        if not self.on or window is None:
             return []
-        return self.actuator.desktop.control_source.ask(look.window)
+        return self.actuator.desktop.control_source.ask(window)
 
     def is_called(self, said: str, hit: Control) -> bool:
         """Tells whether that is a name of what is clicked there."""
@@ -11890,11 +11886,8 @@ def with_values(way: Way, values: Mapping[str, str]) -> Way:
     for name in values:
         if any(name in _SECRET_NAME.findall(step.act.text) for step in way.steps):
             raise ConfigError(f"{name} is a secret: give its name alone, by --secret {name}.")
-        if name not in examples:
-            wrong = f"has no other values than: {told or 'none'}"
-            raise ConfigError(f"What was shown {wrong}; use --with NAME=TEXT.")
-    if not examples.keys() <= values.keys():
-        wrong = f"needs a value for each of: {told}"
+    if values.keys() != examples.keys():
+        wrong = f"takes a value for each of these and no other: {told or 'none'}"
         raise ConfigError(f"What was shown {wrong}; use --with NAME=TEXT.")
     steps = [step.with_value(values[step.value]) if step.value else step for step in way.steps]
     checks = [with_texts(check, values) for check in way.checks]
@@ -12857,7 +12850,7 @@ def texts_shown(run: Run) -> list[tuple[str, str]]:
     run.eyes.zoom(None)
     look = run.eyes.look(f"turn_{run.progress.turn:04d}_facts")
     known = []
-    for control in run.controls.known(look):
+    for control in run.controls.known(look.window):
         known.append((control.name, control.value or ""))
         if control.role in ROW_ROLES:
             known.append((LIST_SHOWN, control.name))
@@ -13544,7 +13537,7 @@ class Repeat(Loop):
         self.repairs.append(text)
         target = None
         if hit and hit.name and look.window:
-            target = target_of(hit, point, run.controls.known(look))
+            target = target_of(hit, point, run.controls.known(look.window))
         number = step.act.way or 0
         run.logger.tell(WayRecord(self.way.folder.name, text, step=number, control=target))
         return with_places(step.act, lambda _: found)
@@ -13562,9 +13555,7 @@ class Repeat(Loop):
         """Raises End if a list that drops down holds something else than what was picked in it."""
         if step.picked is None:
             return
-        desktop = self.run.eyes.desktop
-        window = desktop.foreground()
-        known = desktop.control_source.ask(window) if window else ()
+        known = self.run.controls.known(self.run.eyes.desktop.foreground())
         control = found_again(step.target, known)
         if control and control.value != step.picked:
             holds = f"{quoted_control(control)} holds {control.value!r}, not {step.picked!r}"
@@ -18738,8 +18729,8 @@ class Recorder:
             self.gaps[self._why_not(window)] += 1
         hidden = [other.rect for other in eyes.windows() if self._why_not(other)]
         control = self.controls.one(place)
-        others = eyes.desktop.control_source.ask(window) if window else ()
-        if place is None:
+        others = self.controls.known(window) if place else ()
+        if place is None:  # after each pause: a program that answers much is slow with the next key
             place = middle_of(control.rect) if control else eyes.desktop.cursor()
         return Seen(frame, place, window, control, others, hidden)
 
@@ -18862,7 +18853,9 @@ class Recorder:
         if now:
             self._front = self._front._replace(control=now, place=middle_of(now.rect))
             if now.role in FIELDS and not now.fixed:
-                self._entry = Entry(self._front, before, value_in(now))
+                known = self.controls.known(self._front.window)
+                seen = self._front._replace(others=known)
+                self._entry = Entry(seen, before, value_in(now))
         return now
 
     def _leave_field(self, still_there: bool = True) -> None:
