@@ -568,7 +568,7 @@ class OtherChecks(RowsCase):
         self.assertNotEqual(code, 0)
         self.assertEqual(self.book.records, [])
         self.assertNotIn(EXAMPLES["city"], self.book.typed)
-        self.assertIn("What was shown needs a value for each of", err)
+        self.assertIn("What was shown takes a value for each of", err)
 
 
 class ByFile(RowsCase):
