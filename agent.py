@@ -4852,7 +4852,7 @@ ITEM_SHOWS <ENDING_SHOWS>|folder|starts <SHOWN_PROGRAMS>
     .*(folder|ordner|dossier|carpeta|document|dokument|text|pdf|image|picture|bild|jpe?g|png|audio
     |video|music|musik|worksheet|arbeitsblatt|presentation|prasentation|zip|compressed|komprim).*
 # Lines that leave this machine: the hash of the user's password goes to who is asked for a share.
-NETWORK (.*[^\w:/\\])?(\\\\|//)[^\s\\/]+([\\/].*|\s*)|.*\bfile:[\\/]{2,}[^\\/\s].*
+NETWORK (.*[^\w:/\\])?(\\\\|//)[^\s\\/]+([\\/].*|\s*)|.*::\\\\.*|.*\bfile:[\\/]{2,}[^\\/\s].*
     |.*\b(search-ms|search:query|davs?|ldap|smb|ms-\w+):.*
 # Folders whose files are started, or read as settings of programs.
 STARTING .*(startup|autostart|xlstart|shell:|start menu|startmen|%appdata%|%programdata%
@@ -4891,6 +4891,8 @@ SCRIPT_TITLES (.*[\s\\/(*])?([^\s\\/(*]+\.(<RUNS>|sh|ini|ya?ml|toml|json|cfg|con
 CONFIGS .*([\\"\n]\.\w+(\\|config|rc|profile)
     |\b(tasks|settings|launch|package|manifest|keybindings|\w*config\w*)\.json
     |\w\.(ya?ml|toml|ini|cfg|conf)\b).*
+# The last line of a terminal that waits for a key.
+PROMPTS (.*\n)?[^\n>$#%]*([?\]:)]|\.\s?\.\s?\.)\s*
 NOTEBOOKS .*\b(jupyter\w*|colab|kaggle|databricks)\b.*
 # Programs that run what is open in them, and fields whose line gets started.
 STUDIOS (code|devenv|idea64|pycharm64|powershell_ise|ssms|dbeaver|heidisql|mysqlworkbench|rstudio
@@ -5003,6 +5005,24 @@ def has_form(name: str, text: str) -> bool:
     return bool(re.fullmatch(PATTERNS[name], fold(text), re.DOTALL))
 
 
+def answers_there(attempt: Attempt, label: str) -> bool:
+    """Tells whether a page asks above what is pressed, which says yes beside one that says no."""
+    for item in attempt.known[-1:]:
+        left, top, width, height = item.rect
+        around = Rect(left - 600, top - 400, width + 1200, height + 500)
+        there = [one for one in attempt.inside if around.overlaps(one.rect)]
+        others = [fold_label(one.name) for one in there if has_form("PRESSED", one.role)]
+        if any(has_form("CANCELS", one) or "refuses" in said_by(one, ANSWERS) for one in others):
+            agrees = has_form("AGREEING", label)
+            texts = [fold(one.name) for one in there if one.role in ("text", "group", "pane")]
+            if agrees or not any(one.role in FIELDS for one in there):  # else it is a form
+                return any(
+                    has_form("ASKS", text) or (agrees and {*said_by(text, COMMANDS)} - {"password"})
+                    for text in texts
+                )
+    return False
+
+
 def is_folder(line: str) -> bool:
     """Tells whether this is a folder on a disk of this machine; no share is asked."""
     path = ntpath.expandvars(line)
@@ -5039,11 +5059,24 @@ def items_in(folders: Iterable[str]) -> Iterator[list[tuple[str, str]]]:
     yield items
 
 
+def is_in_task(said: str, task: str) -> bool:
+    """Tells whether the task names this literally, as words of its own, and permits it."""
+    if len(said) < 3:
+        return False
+    for sentence in re.split(r"(?<=[.;!?])\s", task.lower().replace("’", "'")):
+        words = [word.strip("\"'`“”„‚‘,;:!?().") for word in sentence.split()]
+        named = f" {said.lower()} " in f" {' '.join(words)} "
+        if named and FORBIDDING.isdisjoint(words):
+            return True
+    return False
+
+
 def kind_of_item(attempt: Attempt, window: Window, name: str) -> str:
     """`shows` or `runs`: what opening an item does; empty where that is not known."""
     opens = [name] if has_form("ENDING_KNOWN", name) else []
     if has_form("EXPLORER", window.program):  # it leaves endings out: only the folder knows
-        opens = ["folder"] if has_form("SHELL_ITEMS", name) else []
+        shows = has_form("ENDING_SHOWS", name) and is_in_task(name, attempt.task)
+        opens = ["folder"] if shows or has_form("SHELL_ITEMS", name) else []
         told = [window.title]
         for bar in attempt.inside:
             if has_form("FOLDER_BARS", bar.role):
@@ -5118,13 +5151,14 @@ program | command=(?i)(notepad|editor|write|wordpad|mspaint|paint)(\.exe)? "?[a-
 shell | runner=shell | command=(?i)(dir|ls|cd|pwd|whoami|hostname|ver|cls|clear|echo|type|cat
     |ipconfig|date /t|time /t|exit|help|get-(childitem|content|location|process|service|date|help)
     |git (status|log|diff|show)|pip3? list
-    |(python3?|py|node|npm|git|pip3?|java|dotnet|go|docker) (--version|-v))?(\s(?!//|\\\\)
+    |(python3?|py|node|npm|git|pip3?|java|dotnet|go|docker) (--version|-v))?(\s(?!\S*(//|\\\\|::))
     (-{0,2}(all|oneline|stat|name-only|l?al?|[1-9]\d*)|/(\w|all)
     |[\w.*~^:][\w.*~^:\\/-]*))*
 web | runner=web|start|address|dialog | command=(?i)https?://<SITE>/?
 web | runner=web | command=(?i)<SITE>/?|
 words | runner=web | line=[^?].* | command=(?!(<DATA>)$).+
-address | runner=address | command=(?i)(this pc|dieser pc|ce pc|este equipo|desktop|documents
+address | runner=address | command=(?i)(c:\\users\\[\w -]+\\)?
+    (this pc|dieser pc|ce pc|este equipo|desktop|documents
     |dokumente|downloads|pictures|bilder|music|musik|videos|)
 """)
 # What enters the line that stands there; but for Enter that is a click, or a blank on a button.
@@ -5167,6 +5201,7 @@ delete | does=ctrl\+(-|minus|numsubtract) | program=excel\.exe|msaccess\.exe
 delete | does=<DELETE_KEYS> | program=<REMOTES>
 delete | label=(.*\n)?(format\w*|格式化?)\W* | program=<EXPLORER>|mmc\.exe
 move | does=ctrl\+[xz] | in=(?!edit|field).* | program=<EXPLORER>
+move | does=ctrl\+[xz] | in=<ROWS> | owned=yes
 move | label=(.*\n)?(cut|ausschneiden|couper|cortar|wytnij|bыpeзatь|剪切)\W* | program=<EXPLORER>
 move | does=drag | in=(list|tree) item
 move | does=drag | in=<ROWS>| | program=<EXPLORER>|<MAILS>
@@ -5199,10 +5234,10 @@ overwrite | does=(shift\+)?.|space|enter|delete|backspace|ctrl\+x | last=<SELECT
      | control=(?!.*(search|such|ad+ress)).* | title=<KEPT_AT_ONCE>
 overwrite | label=<SAVES> | lost=yes | owned= | program=(?!<BROWSERS>).*
 overwrite | label=<REPLACES_ALL> | path=.+
-rename | text=.+ | named= | program=<EXPLORER> | control=name|nom|nombre
-    |dateiname | in=edit | owned=
-     | line=.*
+rename | text=.+ | named= | program=<EXPLORER> | control=name|nom|nombre|dateiname
+     | in=edit | owned=
 rename | does=f2 | program=<SYSTEM_TOOLS>
+rename | text=.+ | named= | owned=yes | opened=f2
 rename | text=.+ | named= | program=<EXPLORER> | opened=f2|<A_CLICK>\((rename|umbenennen
     |renommer|cambiar nombre|zmien nazwe|пepeиmehobatь|重命名)\)
 address | does=<PASTES> | runner=(?!shell).+
@@ -5222,6 +5257,11 @@ share | does=space|alt\+\w | owned=yes | title=<SAVE_TITLES> | path=<ANOTHER_DIS
 share | label=<SAVES> | owned=yes | path=<ANOTHER_DISK>
 network | path=<NETWORK> | text=.+ | program=(?!<EDITORS>|<MAILS>|<CHATS>).*
 network | path=<NETWORK> | text=.+ | owned=yes
+network | control=<NETWORK> | does=<A_CLICK>|enter|space | in=(hyper)?link
+network | path=<NETWORK> | does=<A_CLICK>|enter|space | in=button | program=<EXPLORER>
+     | dialog=(?!left).*
+send | does=<A_CLICK>|enter|space | in=(split )?button | about=.*(cancel|abbrechen|annuler).*
+     | label=(.*\n)?(print|drucken|imprimer)\W*
 formula | text=.+ | named= | line=<FORMULA> | program=(?!<CHATS>|<MAILS>).*
 formula | does=enter|tab|up|down | last=(shift\+)?. | line=<FORMULA> | program=(?!<CHATS>|<MAILS>).*
 formula | does=(shift\+)?[=2-]|numadd|numsubtract | last=(ctrl\+)?home
@@ -5252,6 +5292,7 @@ file | does=space|alt\+\w | runner= | owned=yes | path=<A_FILE_THAT_RUNS> | dial
 file | does=<A_CLICK> | runner= | owned=yes | label=.+ | path=<A_FILE_THAT_RUNS> | dialog=(?!left).*
 file | enters=enter | program=<EXPLORER> | runner= | control=(?!<SEARCHING>).* | path=<RUNNABLE>
 file | does=<PASTES> | program=<EXPLORER> | title=<STARTING>
+file | does=<PASTES> | in=<ROWS> | owned=yes | path=<STARTING>
 file | label=<PASTES_LABEL> | program=<EXPLORER> | title=<STARTING>
 file | does=drag | program=<EXPLORER> | title=<STARTING>
 menu | opened=<MENU_KEYS> | in=(?!edit|combo).* | does=(shift\+)?.
@@ -5267,6 +5308,11 @@ menu | text=.*\t\s.* | in=(?!document|data item|cell|field).* | program=(?!<EDIT
 menu | text=.*\t\s.* | owned=yes
 menu | does=alt\+\d|ctrl\+shift\+\d | program=<MAILS>|<EDITORS>|<EXPLORER>
 terminal | runs=.+ | runner=shell
+terminal | runner=shell | text=.+ | holds=<PROMPTS>
+terminal | runner=shell | does=(shift\+)?.|space | holds=<PROMPTS>
+terminal | runner=shell | text=(ZZ|:(w|x|q|!)).*
+terminal | runner=shell | does=shift\+z | last=shift\+z
+overwrite | runner=shell | does=ctrl\+[sox] | title=.*\b(nano|pico|micro|joe|emacs)\b.*
 terminal | does=right_click|ctrl\+(shift\+)?v|shift\+insert|open_app | program=<TERMINALS>
 password | text=.+ | in=|field | title=<PASSWORD_TITLES>
 secret | text=.*\{\{\s?\w+\s?\}\}.*
@@ -5479,24 +5525,6 @@ def is_left(attempt: Attempt, window: Window, label: str) -> bool:
     return "leaves" in said or is_in_task(label, attempt.task)
 
 
-def answers_there(attempt: Attempt, label: str) -> bool:
-    """Tells whether a page asks above what is pressed, which says yes beside one that says no."""
-    for item in attempt.known[-1:]:
-        left, top, width, height = item.rect
-        around = Rect(left - 600, top - 400, width + 1200, height + 500)
-        there = [one for one in attempt.inside if around.overlaps(one.rect)]
-        others = [fold_label(one.name) for one in there if has_form("PRESSED", one.role)]
-        if any(has_form("CANCELS", one) or "refuses" in said_by(one, ANSWERS) for one in others):
-            agrees = has_form("AGREEING", label)
-            texts = [fold(one.name) for one in there if one.role in ("text", "group", "pane")]
-            if agrees or not any(one.role in FIELDS for one in there):  # else it is a form
-                return any(
-                    has_form("ASKS", text) or (agrees and {*said_by(text, COMMANDS)} - {"password"})
-                    for text in texts
-                )
-    return False
-
-
 def has_lost(attempt: Attempt, window: Window) -> bool:
     """Tells whether most of a document is gone that was there before this program typed."""
     typed = attempt.typed
@@ -5645,18 +5673,6 @@ def lines_run(attempt: Attempt, facts: Facts) -> Iterable[str]:
         values = [control.value for control in fields_there if control.role in FIELDS]
         line = next(filter(None, values), line)
     return [line.strip() or UNKNOWN]  # a dialog has what it kept from the last time
-
-
-def is_in_task(said: str, task: str) -> bool:
-    """Tells whether the task names this literally, as words of its own, and permits it."""
-    if len(said) < 3:
-        return False
-    for sentence in re.split(r"(?<=[.;!?])\s", task.lower().replace("’", "'")):
-        words = [word.strip("\"'`“”„‚‘,;:!?().") for word in sentence.split()]
-        named = f" {said.lower()} " in f" {' '.join(words)} "
-        if named and FORBIDDING.isdisjoint(words):
-            return True
-    return False
 
 
 ####################################################################################################
