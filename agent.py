@@ -4561,7 +4561,8 @@ COMMANDS = {
         leave call, close account, cancel subscription, cancel appointment, cancel order,
         cancel booking, cancel reservation, cancel membership, cancel meeting, cancel event,
         cancel plan, cancel flight, cancel trip, cancel contract, cancel policy, cancel class,
-        cancel account, clear chat, clear log, replace in files, reject all, ablehnen, forget+,
+        cancel account, finish cancellation, turn off 2-step, clear now,
+        clear chat, clear log, replace in files, reject all, ablehnen, forget+,
         clean up,
         clean now, sweep, 🗑, archive this, exit group, vernichten, bereinigen, ausbuchen,
         schutz anhalten,
@@ -4580,7 +4581,8 @@ COMMANDS = {
         benutzer deaktivieren, ausschließen, ausmustern, exmatrikulieren,
         task beenden, prozess beenden, dienst beenden, anruf beenden, besprechung beenden,
         datei ersetzen, dateien ersetzen, sie ersetzen, ziel ersetzen, verlassen,
-        konto schließen
+        konto schließen, mitgliedschaft beenden, abo beenden, vertrag beenden
+        résilier, annuler ma, annuler mon, annuler la réservation,
         supprimer, suppression, effacer, vider, réinitialiser, à la corbeille,
         vers la corbeille, ne pas enregistrer, formatage rapide, annuler la commande,
         annuler le rendez-vous
@@ -4605,13 +4607,16 @@ COMMANDS = {
         =swap, run payroll, launch campaign, zahlung anweisen, lastschrift, mahnlauf, umbuchen,
         verbuchen,
         mark as paid, upgrade to, order with, complete payment, complete order,
-        complete purchase, complete booking, =transfer,
+        complete purchase, complete booking, =transfer, make transfer, make a transfer,
+        schedule payment, =rent,
         transfer+, top up, free trial, credit card, finish booking
+        order erteilen, kauf abschließen, dauerauftrag anlegen,
         zahlungspflichtig, kostenpflichtig, kaufen, bezahlen, zahlen, überweisen, überweisung,
         verkaufen, einlösen, auszahlen, abheben, erstatten, verlängern, einzahlen,
         auftrag erteilen, festschreiben, storno, monatsabschluss, bestellen, buchen,
         reservieren, spenden, abonnieren, bieten, bestätigen, =kasse,
         zur kasse, bestellung abschicken, bestellung absenden, bestellung aufgeben
+        vendre, enchérir, confirmer, passer l'ordre, finaliser, le bénéficiaire,
         payer, acheter, commander, réserver, virement, passer la commande, passer commande,
         faire un don
         pagar, comprar, transferir, donar, reservar, enviar pedido, hacer pedido, otro pedido,
@@ -4639,6 +4644,7 @@ COMMANDS = {
         voice message, forward message, start huddle, =join, change visibility, sync changes,
         push origin, impersonate, give access, share access,
         forward a copy, enable forwarding, start forwarding, add forwarding, forward all,
+        generate token, generate new token, to this repository, available to public,
         forward it to, redirect all, redirect it to, start recording, start streaming, admit,
         let in, log in as, sign in as
         senden, absenden, abschicken, versenden, hochladen, veröffentlichen, posten, einreichen,
@@ -4647,8 +4653,8 @@ COMMANDS = {
         signieren, ausrollen, bereitstellen, zum administrator, zum admin, zum eigentümer,
         übertragen, übergeben, weiterleiten an, umleiten an,
         weiterleitung aktivieren, weiterleitung hinzufügen, stimme abgeben, abstimmen,
-        zusagen, weitergeben
-        envoyer, renvoyer, téléverser, publier, soumettre, partager, répondre à tous
+        zusagen, weitergeben, steuerung geben
+        signer, envoyer, renvoyer, téléverser, publier, soumettre, partager, répondre à tous
         enviar, publicar, =compartir, subir archivo, responder a todos
         invia, pubblica, condividi, wyślij, prześlij, opublikuj, udostępnij, odpowiedz wszystkim
         отправить, опубликовать, публиковать, поделиться, ответить всем
@@ -4661,7 +4667,8 @@ COMMANDS = {
         i accept, i agree, enable macros, enable content, enable editing, real-time protection,
         enable remote, turn on remote, activate, flash, flash firmware, update firmware, unlock,
         i trust, =mount, mit powershell, mit power shell, add exception, whitelist,
-        add to firefox, zu firefox,
+        add to firefox, zu firefox, zu chrome, erweiterung hinzufügen, ajouter l'extension,
+        ajouter à chrome, protection en temps réel,
         zusammenführen, disable antivirus, disable firewall, turn off firewall, add extension,
         add to chrome,
         load unpacked, run now, execute, run script, run macro, pair device,
@@ -4871,7 +4878,8 @@ SHARES .*\b(forward\w*|redirect\w*|share|sharing|add people|invit\w+|delegat\w*|
     |partag\w+|transferer|compartir|reenvi\w*)\b.*
 RULES (.* )?(rules?|inbox rules?|rules (and alerts|wizard)|regeln?|regel-assistent
     |regeln und benachrichtigungen|regles?|reglas?)( .*)?
-ANYONE (.*\n)?(anyone|everyone|people|public|offentlich\w*|personen|jeder|alle|tout le monde
+ANYONE (.*\n)?(anyone|everyone|people|public
+    |tous les utilisateurs|offentlich\w*|personen|jeder|alle|tout le monde
     |toute personne|cualquier\w*)\b.*(link|web|internet|organi[sz]ation|lien|enlace).*
 COPIES (.*\n)?(copy|cut|kopieren|ausschneiden|copier|couper|copiar|cortar|kopiuj|wytnij|koпиpobatь
     |bыpeзatь|复制|剪切)\b.*
@@ -4904,7 +4912,7 @@ SYSTEM_TOOLS (regedit|mmc|rundll32|systemproperties\w*|gpedit|secpol|taskschd|se
 PANELS bitlocker.*|network connections|netzwerkverbindungen|.*firewall.*|programs and features
     |programme und features|user accounts|benutzerkonten|device manager|gerate-manager
     |devices and printers
-    |control panel.*|systemsteuerung.*
+    |customize settings|control panel.*|systemsteuerung.*
 SETTINGS settings|einstellungen|parametres|configuracion|impostazioni|ustawienia|параметры|设置
 SEARCHING .*(search|such|find|looking for|filter|user|benutzer|e-?mail|passwor|ad+ress|url|recherch
     |busc|szuk|пoи|搜索|\bgo to\b|query|document|page \d|seite \d|editor|content|cell|zelle
@@ -5196,6 +5204,7 @@ delete | does=(ctrl\+)?(alt\+)?shift\+(win\+)?(delete|numdecimal) | in=(?!edit|d
 delete | does=(shift\+)?.|backspace | in=<ROWS> | program=<MAILS>
 delete | does=(shift\+)?. | in=(?!edit|document|combo|field).* | program=<BROWSERS>
      | title=<MAIL_TITLES>
+delete | does=[#!ey]|shift\+[13] | in=document | program=<BROWSERS> | title=<MAIL_TITLES>
 delete | text=.{1,3} | in=(?!edit|document|combo|field).* | program=<BROWSERS> | title=<MAIL_TITLES>
 delete | does=ctrl\+(-|minus|numsubtract) | program=excel\.exe|msaccess\.exe
 delete | does=<DELETE_KEYS> | program=<REMOTES>
@@ -5272,10 +5281,17 @@ share | text=.+ | named= | line=<ADDRESSEE> | control=<SHARES>
 share | text=.+ | named= | line=<ADDRESSEE> | title=<SHARES>
 share | text=.+ | named= | line=<ADDRESSEE> | title=<RULES>
 install | title=microsoft store.* | label=(.*\n)?(get|abrufen|obtenir|obtener)\W*
-install | title=.*\b(add-ons|chrome web store|extensions)\b.* | in=button
-     | label=(.*\n)?(add|hinzufugen|ajouter|anadir)\W*
-share | title=.*\bgoogle (accounts|konten)\b.* | about=.*(cancel|abbrechen).*
-     | label=(.*\n)?(continue|weiter|allow)\W*
+install | title=.*\b(add-?ons|chrome web store|extensions)\b.* | in=button
+     | label=(.*\n)?(add|hinzufugen|ajouter|anadir|get|abrufen|obtenir)\W*
+share | title=.*\b(google (accounts|konten)|comptes google|device activation)\b.*
+     | about=.*(cancel|abbrechen|annuler|back to safety|user code).*
+     | label=(.*\n)?(continue|continuer|weiter|allow)\W*
+share | in=button | label=<SAVES> | about=.*\b(forward|redirect|weiterleit|transfer)\w* .*@.*
+send | program=<BROWSERS> | in=button | title=(?!<MAIL_TITLES>$).*
+     | label=(.*\n)?(reply|comment|antworten|kommentieren|repondre|commenter)\W*
+pay | program=<BROWSERS> | in=(split )?button | does=<A_CLICK>|enter|space | dialog=(?!left).*
+     | about=(.*; )?(iban|betrag|amount|montant|importe|kwota|cymma|金额)\b.*
+     | label=(?!(.*\n)?(<LOOKING>)$).+
 formula | text=.+ | named= | program=winword\.exe
      | line=(?i)\W*(dde(auto)?|includepicture|includetext|link|import|macrobutton)\b.*
 share | program=<EXPLORER> | title=<CLOUDS> | does=<PASTES>
@@ -5400,7 +5416,8 @@ run | program=<EXPLORER> | does=<A_CLICK>|enter|space | in=menu item
 run | program=<EXPLORER> | does=<A_CLICK>|enter|space | in=menu item
      | opened=<A_CLICK>\((open with|offnen mit|ouvrir avec|abrir con)\b.*
      | label=(?!(.*\n)?(<SHOWN_PROGRAMS>|.*(choose|another|store|andere|autre|otra).*)$).+
-run | program=<BROWSERS> | in=button | label=(.*\n)?open .* | about=(.*; )?(cancel|abbrechen)(; .*)?
+run | program=<BROWSERS> | in=button | about=(.*; )?(cancel|abbrechen|annuler)(; .*)?
+     | label=(.*\n)?((open|ouvrir) .*|.* offnen)
 run | program=<STUDIOS> | in=(split )?button|link | label=(.*\n)?(run|start|debug|sync|push)\b.*
 run | program=<STUDIOS> | in=list item | does=<A_CLICK>|enter
      | control=(run|tasks|terminal|debug|test|git\w*|npm|python|jupyter|notebook|extensions): .*
