@@ -5083,7 +5083,9 @@ def kind_of_item(attempt: Attempt, window: Window, name: str) -> str:
     """`shows` or `runs`: what opening an item does; empty where that is not known."""
     opens = [name] if has_form("ENDING_KNOWN", name) else []
     if has_form("EXPLORER", window.program):  # it leaves endings out: only the folder knows
-        shows = has_form("ENDING_SHOWS", name) and is_in_task(name, attempt.task)
+        said = [f"{kind} {name}" for kind in ("folder", "ordner", "dossier", "is in")]
+        said += [f"{name} folder"] + [name] * has_form("ENDING_SHOWS", name)
+        shows = any(is_in_task(one, attempt.task) for one in said)
         opens = ["folder"] if shows or has_form("SHELL_ITEMS", name) else []
         told = [window.title]
         for bar in attempt.inside:
