@@ -5690,7 +5690,11 @@ def lines_run(attempt: Attempt, facts: Facts) -> Iterable[str]:
     if facts["runner"] != "shell":  # what Windows tells is what will be entered
         fields_there = [*attempt.known, *attempt.inside]
         values = [control.value for control in fields_there if control.role in FIELDS]
-        line = next(filter(None, values), line)
+        shown = next(filter(None, values), line)
+        # Explorer's bar may not yet tell what was typed.
+        if facts["runner"] == "address" and line[:1] != UNKNOWN and line not in shown:
+            return [shown.strip(), line.strip()]
+        line = shown
     return [line.strip() or UNKNOWN]  # a dialog has what it kept from the last time
 
 
