@@ -7240,6 +7240,7 @@ class Note(NamedTuple):
     units: int = 0  # of a wheel, 120 a notch
     by_program: bool = False  # a program sent it, not a device
     held: Sequence[str] = ()  # modifiers, as a chord has them; none that only choose the letter
+    window: int = 0  # the handle of what was pressed, maybe a menu that is gone soon after
 
 
 def text_of_key(api: Win32, raw: ctypes.Structure, held: Collection[str]) -> str:
@@ -7277,7 +7278,9 @@ def notes_of(api: Win32, message: ctypes.Structure, held: dict[str, bool]) -> It
         for flag, (name, down) in RI_MOUSE.items():
             if raw.usButtonFlags & flag:
                 what = other.get(name, name)
-                yield note._replace(what=what, down=down, units=raw.usButtonData)
+                under = api.WindowFromPoint(message.pt)
+                window = int(api.GetAncestor(under, GA_ROOT) or 0) if under else 0
+                yield note._replace(what=what, down=down, units=raw.usButtonData, window=window)
         return
     key = RAWKEYBOARD.from_buffer(raw)
     right_alt = key.VKey == VK_MAP["alt"] and key.Flags & RI_KEY_E0
@@ -8331,7 +8334,7 @@ def _called(call: object, words: Vocabulary | None = None) -> ToolCall:
         raise ReplyError(
             'The call must hold all its arguments in one object, "arguments".', "invalid_args"
         )
-    tool = str(names[0]).strip().removeprefix("functions.")
+    tool = str(names[0] if isinstance(names[0], str) else "").strip().removeprefix("functions.")
     takes = words and words.shown(words.tool(tool))
     value = given[0] if given else None
     if value is None or (value == "" and not takes):  # for others it may have been cut
@@ -18818,7 +18821,9 @@ class Recorder:
             seen = self._hover
             if seen is None or not is_near(seen.place, note.place):
                 seen = self._seen(note.place)
-            if seen.control is None:  # no answer came in time
+            if note.window and seen.window and seen.window.handle != note.window:
+                seen = seen._replace(control=None)  # what was pressed is gone by now
+            elif seen.control is None:  # no answer came in time
                 seen = seen._replace(control=self.controls.one(note.place))
             self._leave_field()
             self._press = (note, seen)
@@ -19162,6 +19167,7 @@ def forget(name: str, root: Path) -> str:
 # Rows - what was shown, done for each row of a table, with a line of what became of it
 ####################################################################################################
 
+ROW_NUMBERS = r"\d{1,6}(?:-\d{1,6})?(?:,\d{1,6}(?:-\d{1,6})?)*"
 RESULT_COLUMNS = ("outcome", "sentence", "seconds", "requests", "run")  # behind number and values
 DELIMITERS = ",;\t|"
 FAULTS_TOLD = 5
@@ -19289,11 +19295,10 @@ def table_of(options: Namespace, config: Config, way: Way | None) -> Table:
         [*results_in(copy)]  # anything else is not written over
     rows = read_table(path, way, values_given(options.given), config.max_rows)
     wanted = (options.only_rows or f"1-{len(rows)}").replace(" ", "")
-    one = r"(\d{1,6})(?:-(\d{1,6}))?"
     only: set[int] = set()
-    for first, last in re.findall(one, wanted):
+    for first, last in re.findall(r"(\d{1,6})(?:-(\d{1,6}))?", wanted):
         only.update(range(int(first), int(last or first) + 1))
-    if not (only <= {*range(1, len(rows) + 1)} and re.fullmatch(rf"{one}(?:,{one})*", wanted)):
+    if not (only <= {*range(1, len(rows) + 1)} and re.fullmatch(ROW_NUMBERS, wanted)):
         raise ConfigError(
             f"--only-rows takes such as 5-9,12, from 1 to {len(rows)}, not {wanted[:60]!r}."
         )

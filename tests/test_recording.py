@@ -201,6 +201,17 @@ class Steps(RecorderCase):
         intents = [line for line in self.written() if line["kind"] == "intent"]
         self.assertEqual([line.get("checked") for line in intents], [True, None])
 
+    def test_a_list_that_was_gone_when_it_was_looked_for_is_no_click_on_what_lies_below(
+        self,
+    ) -> None:
+        city = replace(CITY, role="combo box", fixed=True, value="Bern")
+        self.form.controls = {"City:": city, "Paid": TICK}
+        below = agent.middle_of(TICK.rect)
+        press = [Note("left", down, below, 5000, window=99) for down in (True, False)]
+        steps = self.shown(self.hand.click("City:"), iter([press] + [[]] * 12))
+        self.assertEqual(steps, ['click "City:"'] * 2)
+        self.assertEqual([step.picked for step in self.recorder.steps], [None, "Bern"])
+
     def test_enter_leaves_a_line_and_is_a_line_break_in_a_text_of_several(self) -> None:
         hand = self.hand
         steps = self.shown(hand.click("Name:"), hand.type("Anna"), hand.press("enter"))
