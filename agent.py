@@ -4967,7 +4967,7 @@ PASTES_LABEL (.*\n)?(paste|einfugen|coller|pegar|incolla|wklej|bctabиtь|粘贴
 MAIL_TITLES .*\b(gmail|inbox|posteingang|mail|outlook|boite de reception)\b.*
 # Programs whose fields another machine reads, by name or by what shows their windows.
 SENDS (<BROWSERS>|<CHATS>|olk\.exe) .*
-    |(?!<STUDIOS>|<EDITORS>).* (chrome_widgetwin.*|mozillawindowclass|.*webview.*)
+    |(?!<STUDIOS>|<EDITORS>).* (chrome_widgetwin\S*|mozillawindowclass|\S*webview\S*)
 # A site as it is registered, with a short word in front: more can carry what somebody has read.
 SITE ([a-z]{1,4}\.)?(?=.{4,30}$)[a-z0-9-]+\.((com?|org|net|ac|gov)\.)?[a-z]{2,}
 # What is no search but data, or an address.
@@ -8377,7 +8377,7 @@ def read_call(reply: Reply, words: Vocabulary) -> Act:
 
 # Also the labels of a report that stands on one line.
 _LINES = re.compile(r"\n|(?=\b[A-Z_]{3,30}[*_ ]{0,4}:)")
-_OBJECT = re.compile(r"\{\s*\"name\".*\}")
+_OBJECT = re.compile(r"[^{]*(\{\s*\"name\".*\})")
 _GIVEN = re.compile(r"\W*(?:[\"'“`]([^\"'”`]{1,60})[\"'”`].*|([\w+-]+))\W*")
 
 
@@ -8394,9 +8394,9 @@ def meant_call(said: str, words: Vocabulary) -> str:
         return ""
     line = [*lines, *steps][-1]
     tool = lines[line]
-    written = _OBJECT.search(line)
+    written = _OBJECT.match(line)
     if written:
-        return f"You wrote {written[0]} among other words; send it alone."
+        return f"You wrote {written[1]} among other words; send it alone."
     needed = words.function(words.tool(tool))["parameters"]["required"]
     given = _GIVEN.fullmatch(line.partition(tool)[2])
     value = "..."

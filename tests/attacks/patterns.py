@@ -41,7 +41,13 @@ NUMBER = r"-?\d{1,6}(?:\.\d{1,6})?"
 NAMED = set(re.findall(r'has_form\("(\w+)"', SOURCE))
 # What is put together while the program runs: what it is then. Of nothing: escaped, or of texts that are the program's own.
 BUILT: dict[str, Callable[[Any], list[str]]] = {
-    "form": lambda module: [rf"a\.txt\W+\w+ {module._QUOTED}\W*\Z"],
+    "form": lambda module: [
+        rf"a\.txt\W+\w+ {module._QUOTED}\W*\Z",
+        *module._FIELD_FORMS,
+        *module._OBJECT_FORMS,
+    ],
+    "f'\\\\b{tool}\\\\b'": lambda module: [rf"\b{name}\b" for name in module.TOOLS],
+    "field_form": lambda module: [*module._FIELD_FORMS.values()],
     "pattern": lambda module: [*module.PAINT.values()],
     "PATTERNS[name]": lambda module: [module.PATTERNS[name] for name in NAMED],
     "call": lambda module: [call for call, _, _ in module._FORMS],

@@ -211,7 +211,9 @@ class Program:
     def __init__(self, endpoint: str, *options: str) -> None:
         self.folder = tempfile.TemporaryDirectory()
         command = [sys.executable, "-c", ELSEWHERE, endpoint, "--demo"]
-        command += ["--set", "lmstudio_model=", *options]  # the one that the server has
+        if "--model" not in options:
+            command += ["--set", "lmstudio_model="]  # the one that the server has
+        command += options
         # The drawn screen is smaller than a real one, and never enlarged by itself.
         for setting in (
             f"dump_dir={self.folder.name}",

@@ -279,6 +279,7 @@ class Restart(unittest.TestCase):
         program = Program(server.base + CHAT, "--max-steps", "2", "--model", "mute")
         server.wait_until_ready()
         while not server.busy():
+            self.assertIsNone(program.process.poll(), program.finish)
             time.sleep(0.3)
         server.kill()
         server.begin()
