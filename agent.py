@@ -4023,7 +4023,10 @@ class Argument(NamedTuple):
         """Reads a value that is called so; raises ReplyError for one that is not certain."""
         value = self.read(given)
         if value is None:
-            raise ReplyError(f"{name} must be {self.wanted}, not {given!r:.60}.", self.fault)
+            told = "a number of thousands of digits"
+            with suppress(ValueError):  # which Python does not write
+                told = f"{given!r:.60}"
+            raise ReplyError(f"{name} must be {self.wanted}, not {told}.", self.fault)
         return value
 
 

@@ -30,6 +30,7 @@ from tests import samples
 
 ROOT = Path(__file__).resolve().parents[1]
 POLL_S = 0.05
+LAST_LOOKS = 20  # after the last process has ended
 TELL_EVERY_S = 15.0  # beside a busy machine a suite that says nothing looks as if it hung
 MEMORY = "/dev/shm"
 MEMORY_LEAST = 1 << 30  # bytes
@@ -151,18 +152,21 @@ def results(names: list[str], most: int = 0) -> Iterator[Result]:
             processes.append(process)
             started.callback(process.wait)
             started.callback(process.kill)  # called first; nothing happens to one that has ended
-        running, told_at, begin = True, time.monotonic(), time.monotonic()
-        while awaited and running:
+        looks_left, told_at, begin = LAST_LOOKS, time.monotonic(), time.monotonic()
+        while awaited and looks_left:
             if time.monotonic() >= told_at + TELL_EVERY_S:
                 told_at = time.monotonic()
                 told = progress(folder, names, awaited, len(processes))
                 print(f"\n{told_at - begin:.0f} s: {told}", file=sys.stderr, flush=True)
-            running = any(process.poll() is None for process in processes)
+            alive = any(process.poll() is None for process in processes)
+            looks_left = LAST_LOOKS if alive else looks_left - 1
             for name in list(awaited):
-                file = folder / f"{name}.json"
-                if file.exists():
-                    awaited.remove(name)
-                    yield Result(*json.loads(file.read_text(encoding="utf-8")))
+                try:
+                    told = (folder / f"{name}.json").read_text(encoding="utf-8")
+                except OSError:  # it is not there yet, or Windows still holds it
+                    continue
+                awaited.remove(name)
+                yield Result(*json.loads(told))
             time.sleep(POLL_S)
         logs = [log.read_text("utf-8", "replace") for log in sorted(folder.glob("process_*.log"))]
     for name in awaited:
