@@ -6197,6 +6197,11 @@ class Hands:
         self.attempt: Attempt  # the present act, behind its gates
         self._held: list[tuple[Switch, str]] = []  # down; let go of on every way out
 
+    @property
+    def control_source(self) -> ControlSource:
+        """Returns what is asked for controls."""
+        return KnownControls() if self.config.controls == "off" else self.desktop.control_source
+
     def say_once(self, text: str) -> None:
         if text not in self.told:
             self.told.add(text)
@@ -6768,9 +6773,7 @@ ROW_ROLES = frozenset(("list", "list item", "table row", "data item"))
 
 
 def gate_controls(actuator: Actuator, attempt: Attempt) -> None:
-    if actuator.config.controls == "off":
-        return
-    source = actuator.desktop.control_source
+    source = actuator.control_source
 
     def asked(where: Where) -> Sequence[Control]:
         known = source.ask(where)
@@ -11246,36 +11249,12 @@ USEFUL_ROLES = (
     "list item, tree item, slider, spinner, menu, document",
     "table row, cell, header item, text",
 )
-USABLE = ", ".join(USEFUL_ROLES[:3]).split(", ")  # what can be pressed or filled
 _RANKS = {role: rank for rank, line in enumerate(USEFUL_ROLES) for role in line.split(", ")}
 
 
-def controls_text(known: Iterable[Control], area: Rect, most: Size, beside: bool) -> str:
-    """Returns lines `name · role · x,y`, the most useful controls first.
-
-    `beside` a picture there are fewer, of what can be pressed or filled.
-    """
-    # `most` are the largest x and y that the model can mean.
-    most_x, most_y = most
-    by_use = sorted(
-        known,
-        key=lambda control: (
-            not control.enabled,
-            not control.focused,
-            _RANKS.get(control.role, len(_RANKS)),
-        ),
-    )
-    lines: dict[str, None] = {}
-    for control in by_use:
-        middle = middle_of(control.rect)
-        if beside and not (control.enabled and control.role in USABLE):
-            continue
-        if control.name and area.contains(middle):
-            at = to_grid(middle, area)
-            place = f"{round(at.x * most_x / GRID)},{round(at.y * most_y / GRID)}"
-            lines[f"{plain_line(control.name, 50)} · {control.role} · {place}\n"] = None
-    told = "".join([*lines][: LINES_BESIDE if beside else LINES_MOST])
-    return told[:LINES_CHARS].rpartition("\n")[0]
+def rank_of(control: Control) -> int:
+    """Returns how useful a control of this role is, from 0; below 3 it can be pressed or filled."""
+    return _RANKS.get(control.role, len(USEFUL_ROLES))
 
 
 # Their result names what they hit.
@@ -11313,28 +11292,38 @@ class ControlCheck:
         """Returns a text without secrets."""
         return str(self.actuator.secrets.hide(text))
 
-    @property
-    def on(self) -> bool:
-        return self.actuator.config.controls != "off"
-
     def one(self, where: Point | None) -> Control | None:
-        return next(iter(self.actuator.desktop.control_source.ask(where)), None)
-
-    def listed(self, look: Look, most: Size = ON_GRID) -> str:
-        if self.actuator.config.vision and self.actuator.config.controls != "list":
-            return ""
-        listed = controls_text(
-            self.known(look.window), look.frame.area, most, self.actuator.config.vision
-        )
-        listed = self.hide(listed)
-        if self.actuator.config.vision:
-            return listed
-        return f"{NO_PICTURE}\n{listed}"
+        return next(iter(self.actuator.control_source.ask(where)), None)
 
     def known(self, window: Window | None) -> Sequence[Control]:
-        if not self.on or window is None:
-            return []
-        return self.actuator.desktop.control_source.ask(window)
+        return self.actuator.control_source.ask(window) if window else []
+
+    def listed(self, look: Look, most: Size = ON_GRID) -> str:
+        """Returns lines `name · role · x,y`, the most useful controls first.
+
+        Beside a picture there are fewer, of what can be pressed or filled. `most` are the largest x
+        and y that the model can mean.
+        """
+        config = self.actuator.config
+        if config.vision and config.controls != "list":
+            return ""
+
+        def by_use(control: Control) -> tuple[bool, bool, int]:
+            return not control.enabled, not control.focused, rank_of(control)
+
+        area = look.frame.area
+        lines: dict[str, None] = {}
+        for control in sorted(self.known(look.window), key=by_use):
+            middle = middle_of(control.rect)
+            if config.vision and not (control.enabled and rank_of(control) < 3):
+                continue
+            if control.name and area.contains(middle):
+                at = to_grid(middle, area)
+                place = f"{round(at.x * most.width / GRID)},{round(at.y * most.height / GRID)}"
+                lines[f"{plain_line(control.name, 50)} · {control.role} · {place}\n"] = None
+        told = "".join([*lines][: LINES_BESIDE if config.vision else LINES_MOST])
+        listed = self.hide(told[:LINES_CHARS].rpartition("\n")[0])
+        return listed if config.vision else f"{NO_PICTURE}\n{listed}"
 
     def is_called(self, said: str, hit: Control) -> bool:
         """Tells whether that is a name of what is clicked there."""
@@ -11345,30 +11334,26 @@ class ControlCheck:
 
     def told_of(self, deed: Deed) -> Deed:
         act = deed.act
-        hit = NO_CONTROL
         self.clicked = None
-        if act.name in HITS:
-            hit = next(iter(deed.controls), NO_CONTROL)
-            self.clicked = hit
+        if act.name not in HITS:
+            return deed
+        hit = next(iter(deed.controls), NO_CONTROL)
+        self.clicked = hit
         said = self.said_of(act)
-        verb = TOOLS[act.name].done
+        told = f"{TOOLS[act.name].done} "
         there = quoted_control(hit)
         if hit.role in HOLDERS:  # a click on a window may be one on what it alone knows there
             there = "what Windows does not name"
-        elif hit.name and not names_agree(said, hit.name):
-            there += f", not {in_quotes(said, 60)}"
-        if hit.name and hit.role not in HOLDERS:
-            deed = replace(deed, result=f"{verb} {there}", known=there)
-        elif act.name in HITS and act.name != "click_here":
+        elif hit.name:
+            there += "" if names_agree(said, hit.name) else f", not {in_quotes(said, 60)}"
+            deed = replace(deed, result=told + there, known=there)
+        if not deed.known and act.name != "click_here":
             meant = f", meant: {said}" if said else ""
-            deed = replace(deed, result=f"{verb} {there}{meant}")
-        if hit.checked is None:
-            return deed
-        now = self.one(middle_of(hit.rect))
+            deed = replace(deed, result=told + there + meant)
+        now = None if hit.checked is None else self.one(middle_of(hit.rect))
         if now is None or now.checked is None or now.role != hit.role:
             return deed
-        state = "checked" if now.checked else "not checked"
-        return adding(deed, f"it is {state} now")
+        return adding(deed, f"it is {'checked' if now.checked else 'not checked'} now")
 
     def facts(self) -> list[str]:
         typed_at = self.one(None)
@@ -11413,11 +11398,8 @@ READ_S = 0.4
 
 def seen_words(text: str) -> list[str]:
     """Returns a text's words, however its letters are composed, without unseen signs."""
-    seen = ""
-    for sign in unicodedata.normalize("NFC", text):
-        if unicodedata.category(sign) != "Cf":
-            seen += sign
-    return seen.split()
+    signs = unicodedata.normalize("NFC", text)
+    return "".join(sign for sign in signs if unicodedata.category(sign) != "Cf").split()
 
 
 def is_as_typed(held: str | None, text: str, now: str) -> bool:
@@ -11433,12 +11415,9 @@ def is_as_typed(held: str | None, text: str, now: str) -> bool:
         return typed in after
     gone = len(before) + len(typed) - len(after)  # what was selected, in the place of which it is
     # An end that was there may as well be what the program completes an address with.
-    firsts = range(len(before) - gone + 1)
-    if gone not in (0, len(before)):
-        firsts = firsts[1:]
-    if gone < 0:
-        return False
-    return any(before[:at] + typed + before[at + gone :] == after for at in firsts)
+    first = int(gone not in (0, len(before)))
+    places = range(first, len(before) - gone + 1) if gone >= 0 else ()
+    return any(before[:at] + typed + before[at + gone :] == after for at in places)
 
 
 @dataclass
@@ -11446,7 +11425,6 @@ class Typing:
     """Types a text into its field, and Enter; each step depends on those before it."""
 
     check: ControlCheck
-    clock: Clock
     act: Act
     frame: Frame
     done: list[Deed]  # of its steps
@@ -11471,11 +11449,13 @@ class Typing:
         if "position" in args:
             place = to_point(args["position"], self.frame.area)
             # A click would open it, and hide what lies below.
-            self.refuse_list(self.known(place))
+            self.refuse(self.known(place))
             label = args.get("element_name", "text field")
             click = {"element_name": label, "position": args["position"]}
             yield Act("click", click, self.act.call)
-        self.to = self.field(place)
+        self.to = self.focused()
+        if self.to:
+            self.refuse(self.to, self.why_not(self.to, place))
         window = self.frame.window or Window(0, "")
         # On the desktop letters choose icons, but where one is being renamed.
         renames = self.to and self.to.role in TEXT_ROLES
@@ -11504,71 +11484,53 @@ class Typing:
         for chord in chords:
             yield Act("press_key", {"key": chord}, self.act.call)
 
+    def known(self, where: Point | None) -> Control | None:
+        """Asks what is there, if the acts before were done."""
+        return None if self.check.actuator.config.dry_run else self.check.one(where)
+
     @property
     def in_front(self) -> bool:
         """Tells whether the window that the text is for is still in front."""
-        front = self.check.actuator.desktop.foreground()
-        return same_window(front, self.frame.window)
-
-    def known(self, where: Point | None) -> Control | None:
-        """Asks what is there, if Windows may be asked and the acts before were done."""
-        if not self.check.on or self.check.actuator.config.dry_run:
-            return None
-        return self.check.one(where)
+        return same_window(self.check.actuator.desktop.foreground(), self.frame.window)
 
     def focused(self) -> Control | None:
         """Asks what has the keyboard in that window."""
         return self.known(None) if self.in_front else None
 
-    def field(self, place: Point | None) -> Control | None:
-        """Asks what has the keyboard; raises ToolError if it is not for this text."""
-        to = self.focused()
-        if to is None:
-            return None
-        wrong = ""
-        clicked = place or (self.check.actuator.desktop.cursor() if self.hit_nothing(to) else None)
-        if clicked and not self.is_at(to, clicked):
-            wrong = "not what was clicked"
-        if to.fixed or to.role in TEXTLESS:
-            wrong = "which takes no text"
-        if place and to.role in ROWS_AND_LISTS:
-            wrong = "in which letters choose a row"
-        self.refuse_list(to)
-        if not wrong:
-            return to
-        there = self.check.hide(quoted_control(to))
-        raise ToolError(f"the keyboard is in {there}, {wrong}; nothing was typed.", "no_field")
-
-    def refuse_list(self, control: Control | None) -> None:
-        """Raises ToolError for one that letters change silently."""
-        if not control or not control.fixed or control.role != "combo box":
-            return
-        name = self.check.hide(quoted_control(control))
-        raise ToolError(
-            f"{name} is a list that drops down, in which letters choose an entry; nothing was"
-            " typed. Click it and then the entry, or press up or down in it.",
-            "no_field",
-        )
-
-    def hit_nothing(self, to: Control) -> bool:
-        """Tells whether the act before was a click that can have given no field the keyboard."""
+    def why_not(self, to: Control, place: Point | None) -> str:
+        """Tells why this text, or one for that place, is not for what has the keyboard."""
+        # The act before may have been a click that can have given no field the keyboard.
         hit = self.check.clicked
         self.check.clicked = None
-        if hit is None or hit.role not in HOLDERS:
-            return False
-        return to.role in FIELDS and hit.window == to.window
+        if hit and hit.role in HOLDERS and to.role in FIELDS and hit.window == to.window:
+            place = place or self.check.actuator.desktop.cursor()
+        if place and to.role in ROWS_AND_LISTS:
+            return "in which letters choose a row"
+        if to.fixed or to.role in TEXTLESS:
+            return "which takes no text"
+        return "not what was clicked" if place and not self.is_at(to, place) else ""
+
+    def refuse(self, control: Control | None, why: str = "") -> None:
+        """Raises ToolError for one that letters change silently, or for this reason."""
+        name = self.check.hide(quoted_control(control)) if control else ""
+        if control and control.fixed and control.role == "combo box":
+            raise ToolError(
+                f"{name} is a list that drops down, in which letters choose an entry; nothing was"
+                " typed. Click it and then the entry, or press up or down in it.",
+                "no_field",
+            )
+        if why:
+            raise ToolError(f"the keyboard is in {name}, {why}; nothing was typed.", "no_field")
 
     def is_at(self, to: Control, point: Point) -> bool:
         """Tells whether a click there was for this field; one on its caption is."""
         # Editors in browsers have the keyboard in a field of a pixel, somewhere.
-        side = min(to.rect.width, to.rect.height)
-        if to.rect.contains(point) or side < FIELD_LEAST:
+        if to.rect.contains(point) or min(to.rect[2:]) < FIELD_LEAST:
             return True
         names = [self.check.said_of(self.act)]
         for deed in self.done:
             names += [hit.name for hit in deed.controls if hit.role == "text"]
-        telling = filter(name_words, names)
-        return any(is_name_of(name, to.name) for name in telling)
+        return any(is_name_of(name, to.name) for name in filter(name_words, names))
 
     def text(self, text: str, enters: bool) -> Iterator[Act]:
         """Types it, and where it arrives otherwise once more into the emptied field."""
@@ -11576,12 +11538,11 @@ class Typing:
             yield Act("type_text", {"text": text}, self.act.call, slowly=slowly)
             now, wrong = self.read(text)
             rest = now.removeprefix(text)
-            added = rest != now and not (self.held or "").endswith(rest)
-            if wrong and added and self.held is not None:
+            added = rest != now and self.held is not None and not self.held.endswith(rest)
+            if wrong and added:
                 yield from self.keys("delete")  # mostly it is selected
                 now, wrong = self.read(text)
-            again = wrong and self.held == "" and now
-            if slowly or not again:
+            if slowly or not (wrong and self.held == "" and now):
                 break
             yield from self.emptying()
         if wrong and enters:
@@ -11624,28 +11585,24 @@ class Typing:
                 wrong = told
         check.knows_focus |= there is not None
         if told:
-            deed = adding(self.done[-1], told)
-            self.done[-1] = replace(deed, wrong=wrong != "")
+            self.done[-1] = replace(adding(self.done[-1], told), wrong=wrong != "")
         return value, wrong
 
     def is_readable(self, there: Control, text: str) -> bool:
         """Tells whether what a field holds may be read, and may be just this text."""
-        if there.password or self.check.has_secret(there, text):
+        if there.password or self.check.has_secret(there, text) or text.endswith("\n"):
             return False
-        if there.role not in FIELDS or text.endswith("\n"):
-            return False
-        return there.value is not None
+        return there.role in FIELDS and there.value is not None
 
     def at_rest(self, there: Control, text: str) -> str:
         """Reads a field, once it has taken all in."""
+        before: Control | None = None
         for _ in range(READS_MOST):
-            if is_as_typed(self.held, text, there.value or ""):
+            if there == before or is_as_typed(self.held, text, there.value or ""):
                 break
-            self.clock.sleep(READ_S)
+            self.check.actuator.clock.sleep(READ_S)
             before = there
             there = self.focused() or there
-            if there == before:
-                break
         return there.value or ""
 
 
@@ -11708,13 +11665,11 @@ class Place:
         window = self.window or Window(0, "")
         rect = window.rect
         around: Sequence[Control] = ()
-        aimed: list[Control | None] = []
         if points and window.class_name in SHELL_CLASSES:  # there are clocks and icons
             rect = square_around(points[0], REACH)
-        elif check.on:
-            around = desktop.control_source.ask(window)
-        if check.on:
-            aimed = [*map(check.one, points)] or [check.one(None)]
+        else:
+            around = check.known(self.window)
+        aimed = [*map(check.one, points)] or [check.one(None)]
         shown = rect.intersection(area)
         self.record = PlaceRecord(
             title="" if window.own else check.hide(window.title),
@@ -12209,7 +12164,7 @@ def repeats(run: Run, act: Act, frame: Frame) -> bool:
 def is_typed_again(run: Run, act: Act) -> bool:
     """Tells whether a text is all that the field holds which has the keyboard."""
     is_only_text = act.text and not {"position", "clear"} & act.args.keys()
-    if not is_only_text or aim_of(act) in run.progress.objected or not run.controls.on:
+    if not is_only_text or aim_of(act) in run.progress.objected:
         return False
     field = run.controls.one(None) or NO_CONTROL
     return field.role in FIELDS and not field.password and field.value == act.text
@@ -12227,7 +12182,12 @@ def aim_closer(run: Run, act: Act, look: Look) -> tuple[Act, Look]:
     controls = run.controls
     name = controls.said_of(act)
     aims = (act.name in HITS or act.text) and act.places and name
-    can_ask = run.config.closer_look and controls.on and look.base64 and run.session.requests
+    can_ask = (
+        run.config.closer_look
+        and run.config.controls != "off"
+        and look.base64
+        and run.session.requests
+    )
     if not (aims and can_ask) or look.frame.whole:
         return act, look
     area = look.frame.area
@@ -12314,7 +12274,7 @@ def take_steps(run: Run, act: Act, frame: Frame) -> Deed:
     settle_s = 0.0
     done: list[Deed] = []
     try:
-        for step in Typing(run.controls, run.clock, act, frame, done).steps():
+        for step in Typing(run.controls, act, frame, done).steps():
             if not same_window(after.window, frame.window):
                 raise ToolError(
                     "the rest was not done, since another window came to the front:"
@@ -12615,7 +12575,7 @@ def known_facts(run: Run, files: Mapping[str, FileFact], look: Look) -> list[str
     hide = run.logger.hide
     facts = [f"The window in front is {title_text(desktop.foreground())}."]
     facts += [f"Not allowed, and not done: {refused}." for refused in run.actuator.refusals]
-    if run.controls.on:
+    if run.config.controls != "off":
         facts.append(f"Open windows: {windows_text(run.eyes.windows())}.")
         facts += run.controls.facts()
         asked = (desktop.clipboard_length() for _ in range(1))

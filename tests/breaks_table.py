@@ -145,6 +145,6 @@ ROWS = (
     ("demo-saved", "Demo desktop", "a note that was changed after saving is not saved", "DemoState.clean", "self.saved_text == self.text", "self.saved_text is not None"),
     ("demo-pointer", "Demo model", "where a click takes no place, the mouse is moved there first", "_demo_step", "<= 8", "<= 800"),
     ("typing-enter", "Typing", "Enter is not pressed on what was read back as something else", "Typing.text", "if wrong and enters:", "if wrong and enters and not now:"),
-    ("typing-beside", "Typing", "no text is typed behind a click that hit no field", "Typing.is_at", "return any(is_name_of(name, to.name) for name in telling)", "return bool(telling)"),
+    ("typing-beside", "Typing", "no text is typed behind a click that hit no field", "Typing.is_at", "return any(is_name_of(name, to.name) for name in filter(name_words, names))", "return any(names)"),
     ("typing-contains", "Typing", "a field that was emptied holds just what was typed", "is_as_typed", "return seen_words(now) == seen_words(text)", "return text in now"),
 )  # fmt: skip
