@@ -12058,6 +12058,12 @@ class Run:
     def executor(self) -> Role:
         return self.profile.roles["executor"]
 
+    @property
+    def told_stalls(self) -> int:
+        """Counts the turns without progress, from where a model is told so; else 0."""
+        stalled = self.progress.stalled
+        return stalled if stalled >= self.config.stall_after(1) else 0
+
 
 def touch(run: Run, act: Act, look: Look) -> Deed:
     """Does an act by mouse and keyboard; it is in the journal before, and what came of it after.
@@ -12967,6 +12973,7 @@ def turn(run: Run, loop: Loop) -> None:
             helped.append(deed.helped)
             end = end or deed.end
     except ToolError as error:  # no reply, or one without an act that can be done
+        run.session.note_lost(error)
         helped.append(loop.lost(error, look))
     progress: bool | None = True in helped  # all in all; None: neither that nor a lack of it
     if not progress and False not in (helped or [loop.idle]):
@@ -13017,29 +13024,41 @@ NOTHING_DONE = "{}: not accepted, since nothing was done yet. Do the first step 
 def perform(run: Run, act: Act, look: Look) -> Deed:
     """Does what needs no hands; the deed tells what came of it, and whether the run ends."""
     args = act.args
+    progress = run.progress
     if act.name in ("report_complete", "answer"):
         return check_completion(run, act, args["evidence"])
-    if act.name == "report_status":
-        result = GOAL_STATUS.format(args["goal_identifier"], args["completion_status"])
-        if args["completion_status"].upper().startswith(STATUS_FOR_REVIEW):
-            if not (run.progress.touched or run.profile.repeats):
-                return Deed(act, NOTHING_DONE.format(result))
-            run.progress.needs_review = True
-            return Deed(act, result)
-        return Deed(act, result, helped=is_watching(run, look))
     if act.name == FINAL_ANSWER:
         return check_completion(run, act, act.said, CLAIM.search(act.said) is not None)
+    if act.name == "report_status":
+        result = GOAL_STATUS.format(args["goal_identifier"], args["completion_status"])
+        if not args["completion_status"].upper().startswith(STATUS_FOR_REVIEW):
+            return Deed(act, result, helped=is_watching(run, look))
+        if not (progress.touched or run.profile.repeats):
+            return Deed(act, NOTHING_DONE.format(result))
+        progress.needs_review = True
+        return Deed(act, result)
+    if act.name == "failed":  # which only a grammar can say
+        if "planner" in run.profile.roles:  # which may know another way
+            progress.needs_review = True
+            return Deed(act, GOAL_STATUS.format("instructions", "BLOCKED"))
+        result = f"the model says it cannot: {cut(args['evidence'], 300)}"
+        return Deed(act, result, end=Outcome("failed", result))
     if act.name in PLANNER_TOOLS:
         return follow_plan(run, act)
-    if act.name == "failed":
-        return follow_words(run, act, args["evidence"])
     if act.name == "ask_person":
-        return ask_person(run, act, args["question"])
+        return ask_person(run, act)
     if act.name == "observe":
         return Deed(act, "Looked", helped=is_watching(run, look))
     if act.name == "wait":
-        return wait_a_while(run, act, look, args["seconds"])
-    return zoom_in(run, act, look, args["position"])
+        begin = run.clock.now()
+        effect = "changed" if run.eyes.watch(look.frame, args["seconds"]) else "did not change"
+        result = f"Waited {run.clock.now() - begin:.0f} s; the screen {effect}"
+        return Deed(act, result, "done", helped=may_wait(run))
+    if run.eyes.secrets:
+        refused = "since a secret was typed, the screen is shown whole; act on it as it is"
+        return Deed(act, f"Not zoomed: {refused}")
+    run.eyes.zoom(to_point(args["position"], look.frame.area))
+    return Deed(act, "Zoomed in for the next action", helped=progress.is_new_try(act))
 
 
 WAITS_S = 600.0  # without other progress, in which waiting and watching still count as such
@@ -13057,15 +13076,6 @@ def is_watching(run: Run, look: Look) -> bool:
     return news and may_wait(run)
 
 
-def follow_words(run: Run, act: Act, text: str) -> Deed:
-    """Takes what only a grammar can say: that it cannot be done."""
-    if "planner" in run.profile.roles:  # which may know another way
-        run.progress.needs_review = True
-        return Deed(act, GOAL_STATUS.format("instructions", "BLOCKED"))
-    result = f"the model says it cannot: {cut(text, 300)}"
-    return Deed(act, result, end=Outcome("failed", result))
-
-
 def with_tools_meant(run: Run, instructions: str) -> str:
     """The planner's words, and which tools it means where it says other names."""
     words = run.profile.words(run.executor)
@@ -13081,9 +13091,13 @@ def follow_plan(run: Run, act: Act) -> Deed:
     progress = run.progress
     args = act.args
     if act.name == "archive":
-        patterns = args.get("patterns_detected", "")
-        number = archive(run, args["summary"], args["archived_turns"], patterns)
-        return Deed(act, f"archived {number} turns", helped=None)
+        active = [record.turn for record in progress.memory.active_history]
+        turns = tuple(turn for turn in active if turn in args["archived_turns"])
+        if turns:
+            patterns = args.get("patterns_detected", "")
+            snapshot = MemorySnapshot(args["summary"], patterns, turns)
+            progress.take(run.logger.tell(snapshot))
+        return Deed(act, f"archived {len(turns)} turns", helped=None)
     progress.plan = act.said or act.reasoning or progress.plan
     checks = real_checks(run, args.get("done_when", ()))
     progress.done_when = progress.done_when or checks
@@ -13093,7 +13107,7 @@ def follow_plan(run: Run, act: Act) -> Deed:
     return Deed(act, f"plan: {args['instructions']}", helped=None)
 
 
-def ask_person(run: Run, act: Act, question: str) -> Deed:
+def ask_person(run: Run, act: Act) -> Deed:
     """Asks at most QUESTIONS_MOST times a task, so that no model spins on it; an answer helps.
 
     Nothing is held down meanwhile, and the person's own input afterwards counts as the program's.
@@ -13103,27 +13117,10 @@ def ask_person(run: Run, act: Act, question: str) -> Deed:
         return Deed(act, spent, "done")
     run.progress.questions += 1
     actuator = run.actuator
-    answer = actuator.put(actuator.ask, cut(question, 300))
+    answer = actuator.put(actuator.ask, cut(act.args["question"], 300))
     if answer is None:
         return Deed(act, "Nobody is there; go on without, or report.", "done")
     return Deed(act, f"The person answers: {answer!r:.300}", "done", helped=True)
-
-
-def wait_a_while(run: Run, act: Act, look: Look, seconds: float) -> Deed:
-    begin = run.clock.now()
-    changed = run.eyes.watch(look.frame, seconds)
-    waited_s = run.clock.now() - begin
-    effect = "changed" if changed else "did not change"
-    result = f"Waited {waited_s:.0f} s; the screen {effect}"
-    return Deed(act, result, "done", helped=may_wait(run))
-
-
-def zoom_in(run: Run, act: Act, look: Look, place: Coordinate) -> Deed:
-    if run.eyes.secrets:
-        refused = "since a secret was typed, the screen is shown whole; act on it as it is"
-        return Deed(act, f"Not zoomed: {refused}")
-    run.eyes.zoom(to_point(place, look.frame.area))
-    return Deed(act, "Zoomed in for the next action", helped=run.progress.is_new_try(act))
 
 
 NEAR = 50  # steps of the grid, within which places are said for the same thing
@@ -13158,11 +13155,13 @@ def judge_deed(run: Run, deed: Deed) -> Deed:
 
 def refuse_unseen(run: Run, act: Act, seen: Frame | None, now: Frame) -> None:
     """Raises ToolError if what the model saw is gone; None if it saw nothing yet."""
-    shape = (now.area, now.screen)
-    if seen and not ((seen.area, seen.screen) == shape and same_window(seen.window, now.window)):
+    if seen is None:
+        return
+    is_same = (seen.area, seen.screen) == (now.area, now.screen)
+    if not (is_same and same_window(seen.window, now.window)):
         another = "Another window or another screen has come up since your picture."
         raise ToolError(another, "stale_frame")
-    if seen and act.name in HANDS:
+    if act.name in HANDS:
         refuse_replaced(run, act, seen, now)
 
 
@@ -13214,31 +13213,18 @@ def note_action(run: Run, record: ActionRecord, act: Act | None = None) -> None:
     tell_turn(run, role, done, effect)
 
 
-def archive(run: Run, summary: str, turns: Collection[int], patterns: str) -> int:
-    """Puts a summary in the place of the actions of these turns; returns how many they were."""
-    active = [record.turn for record in run.progress.memory.active_history]
-    chosen = tuple(turn for turn in active if turn in turns)
-    if chosen:
-        snapshot = MemorySnapshot(summary, patterns, chosen)
-        run.progress.take(run.logger.tell(snapshot))
-    return len(chosen)
-
-
 def archive_by_itself(run: Run, keep: int) -> int:
     """Archives all but the last `keep` under what is certain of them; returns how many."""
     active = run.progress.memory.active_history
     records = active[: max(1, len(active) - keep)]
-    turns = [record.turn for record in records]
+    turns = tuple(record.turn for record in records)
     times = Counter(record.tool for record in records)
     done = ", ".join(f"{tool} x{number}" for tool, number in times.items())
-    last = cut(records[-1].result, 60)
+    summary = f"Turns {turns[0]}-{turns[-1]}: {done}; last: {cut(records[-1].result, 60)}"
     unchanged = sum(record.changed is False for record in records)
-    return archive(
-        run,
-        f"Turns {turns[0]}-{turns[-1]}: {done}; last: {last}",
-        turns,
-        f"{unchanged} of {len(records)} actions changed nothing",
-    )
+    patterns = f"{unchanged} of {len(records)} actions changed nothing"
+    run.progress.take(run.logger.tell(MemorySnapshot(summary, patterns, turns)))
+    return len(records)
 
 
 RECOVER = "recover"
@@ -13696,65 +13682,15 @@ def archives_text(run: Run) -> list[str]:
     return lines
 
 
-def asked_of(
-    run: Run, role: Role, context: str, question: str, look: Look, corrections: int
-) -> Asking:
-    """Asks a role a question behind the run's story."""
-    progress = run.progress
-    briefing = role.briefing.format(
-        **vars(run.config),
-        task=progress.task,
-        plan=cut(progress.plan, run.profile.report.plan_chars),
-        instructions=progress.execution_instructions,
-    )
-    message = run.session.placed(context, question, look.base64)
-    asking = run.session.asking(role, [message])
-    return asking._replace(
-        system=briefing + asking.system,
-        shrinks=len(progress.memory.active_history) > 1,
-        corrections=corrections,
-    )
-
-
 REVIEW_QUESTION = """Review the recent actions: is there progress, failure, completion? Give the \
 next instruction."""
-
-
-def planner_question(run: Run) -> str:
-    first = not run.progress.execution_instructions
-    return fill_form(
-        PLANNER_FORM,
-        stalled=run.progress.stalled if run.progress.stalled > 1 else 0,
-        question=FIRST_QUESTION if first else REVIEW_QUESTION,
-    )
-
-
-def executor_question(run: Run, look: Look) -> str:
-    progress = run.progress
-    config = run.config
-    listed = run.controls.listed(look)
-    last = progress.memory.get_last_action_for_validation()
-    windows = run.eyes.windows()
-    behind = [other for other in windows if not same_window(other, look.window)]
-    return fill_form(
-        EXECUTOR_FORM,
-        window=ONLY_DESKTOP if is_desktop(look.window) else title_text(look.window),
-        closer=CLOSER_PICTURE if look.frame.whole else "",
-        listed=listed and LISTED.format(listed),
-        behind=windows_text(behind) if behind else "",
-        done=cut(last.result, 300),
-        region="{},{}-{},{}".format(*last.region) if last.region else "",
-        stalled=progress.stalled if progress.stalled >= config.stall_after(1) else 0,
-        turn=progress.turn,
-        most=progress.first + progress.planned + config.max_steps,
-    )
 
 
 class TwoAgents(Loop):
     """A planner that does not see the screen, and an executor that does, or one alone."""
 
     requests = 0  # before this turn
-    said = ""  # the words of the last reply
+    said = ""  # the words of the last reply that called a tool, or should have
     plan_is_step = False  # whether a planner's turn counts as one of max_steps
 
     def __init__(self, run: Run) -> None:
@@ -13763,7 +13699,6 @@ class TwoAgents(Loop):
         self.has_planner = "planner" in run.profile.roles
         if self.has_planner and not progress.turn:
             run.eyes.look()  # what the screen was before, for people: no act relies on it
-        self.role = run.executor  # that has the turn
         if not self.has_planner:  # older journals say PLANNING of one alone, too
             progress.mode = "EXECUTION"
         elif progress.needs_review or not progress.execution_instructions:
@@ -13774,13 +13709,17 @@ class TwoAgents(Loop):
         """Tells whether the planner has the turn."""
         return self.run.progress.mode == "PLANNING"
 
+    @property
+    def role(self) -> Role:
+        """Gives the role that has the turn."""
+        return self.run.profile.roles["planner" if self.plans else "executor"]
+
     def look(self) -> Look:
         run = self.run
         progress = run.progress
         self.requests = run.session.requests
-        self.role = run.executor
-        if progress.mode == "PLANNING":
-            self.role = run.profile.roles["planner"]
+        self.said = ""
+        if self.plans:
             return NO_LOOK
         progress.planner_streak = 0
         progress.since_review += 1
@@ -13798,12 +13737,26 @@ class TwoAgents(Loop):
         return progress.needs_review or progress.since_review >= interval
 
     def request(self, look: Look) -> Asking | None:
+        """Asks a role a question behind the run's story."""
         run = self.run
+        progress = run.progress
         corrections = run.config.reply_corrections
         if self.plans:
-            left = max(1, PLANNER_IN_A_ROW - run.progress.planner_streak)
+            left = max(1, PLANNER_IN_A_ROW - progress.planner_streak)
             corrections = min(corrections, left - 1)
-        return asked_of(run, self.role, self.context(), self.question(look), look, corrections)
+        briefing = self.role.briefing.format(
+            **vars(run.config),
+            task=progress.task,
+            plan=cut(progress.plan, run.profile.report.plan_chars),
+            instructions=progress.execution_instructions,
+        )
+        message = run.session.placed(self.context(), self.question(look), look.base64)
+        asking = run.session.asking(self.role, [message])
+        return asking._replace(
+            system=briefing + asking.system,
+            shrinks=len(progress.memory.active_history) > 1,
+            corrections=corrections,
+        )
 
     def context(self) -> str:
         """Tells the task, the plan and what was done."""
@@ -13811,15 +13764,15 @@ class TwoAgents(Loop):
         progress = run.progress
         form = run.profile.report
         active = []
-        before: list[str] = []  # what was done in vain
+        before: Sequence[object] = []
         times = 1
         for record in progress.memory.active_history:
-            done = [record.tool, record.args]
+            done = [record.tool, record.args, record.changed]
             in_vain = record.changed is False
             times = times + 1 if in_vain and done == before else 1
             again = f"  Turn_{record.turn}: the same, {times} times now, for nothing"
             active.append(history_text(record) if times == 1 else again)
-            before = done if in_vain else []
+            before = done
         return fill_form(
             CONTEXT_FORM,
             "\n\n",
@@ -13834,9 +13787,30 @@ class TwoAgents(Loop):
 
     def question(self, look: Look) -> str:
         """Asks the role whose turn it is."""
+        run = self.run
+        progress = run.progress
         if self.plans:
-            return planner_question(self.run)
-        return executor_question(self.run, look)
+            return fill_form(
+                PLANNER_FORM,
+                stalled=progress.stalled if progress.stalled > 1 else 0,
+                question=REVIEW_QUESTION if progress.execution_instructions else FIRST_QUESTION,
+            )
+        listed = run.controls.listed(look)
+        last = progress.memory.get_last_action_for_validation()
+        windows = run.eyes.windows()
+        behind = [other for other in windows if not same_window(other, look.window)]
+        return fill_form(
+            EXECUTOR_FORM,
+            window=ONLY_DESKTOP if is_desktop(look.window) else title_text(look.window),
+            closer=CLOSER_PICTURE if look.frame.whole else "",
+            listed=listed and LISTED.format(listed),
+            behind=windows_text(behind) if behind else "",
+            done=cut(last.result, 300),
+            region="{},{}-{},{}".format(*last.region) if last.region else "",
+            stalled=run.told_stalls,
+            turn=progress.turn,
+            most=progress.first + progress.planned + run.config.max_steps,
+        )
 
     def read(self, look: Look, reply: Reply) -> Act:
         self.said = without_calls(cut_repetition(strip_think(reply.text)))
@@ -13857,16 +13831,17 @@ class TwoAgents(Loop):
         if isinstance(error, Unanswered):
             why = error.told
             said = ""
-        run.session.note_lost(error)
         if run.session.full:
             self.forget()
-        if not self.plans:
-            note_action(run, ActionRecord("no_call", "", why, look.screenshot, said))
-            return False
-        progress.no_plan = why
-        progress.plan = said or progress.plan
-        self.end_planning("no usable plan", None)
-        return None
+        if self.plans:
+            progress.no_plan = why
+            progress.plan = said or progress.plan
+            self.end_planning("no usable plan", None)
+            return None
+        if run.grammar:  # whose correction says what is wrong
+            why = NO_USABLE_CALL
+        note_action(run, ActionRecord("no_call", "", why, look.screenshot, said))
+        return False
 
     def forget(self) -> None:
         """Archives half of what was done, so that a request is shorter."""
@@ -13887,6 +13862,7 @@ class TwoAgents(Loop):
         if progress.memory.needs_compression:
             number = archive_by_itself(run, run.config.memory_keep_actions)
             done += f"; archived {number} turns by itself"
+        role = self.role
         if not self.goes_on(act) or progress.planner_streak >= PLANNER_IN_A_ROW:
             if not progress.execution_instructions:  # a silent planner must not stop the run
                 progress.execution_instructions = f"Carry out the task: {progress.task}"
@@ -13896,12 +13872,11 @@ class TwoAgents(Loop):
         run.logger.tell(
             PlanRecord(done, progress.plan, progress.execution_instructions, progress.done_when)
         )
-        tell_turn(run, self.role.name, done, "")
+        tell_turn(run, role.name, done, "")
 
     def close(self, helped: bool | None, end: Outcome | None) -> None:
-        run = self.run
         if self.has_planner and self.review_is_due():
-            run.progress.mode = "PLANNING"
+            self.run.progress.mode = "PLANNING"
 
 
 def chosen_grammar(config: Config, profile: Profile, model: ModelInfo) -> Grammar | None:
@@ -14019,7 +13994,7 @@ class Native(TwoAgents):
         asking = native_asking(self.grammar, run.config, self.picture, self.messages(look))
         return asking._replace(
             role=run.executor,
-            shrinks=earlier > 0,
+            shrinks=earlier > 1,
             corrections=run.config.reply_corrections,
             advice=self.grammar.correction,
         )
@@ -14051,7 +14026,7 @@ class Native(TwoAgents):
             thought=cut(last.reasoning, THOUGHT_CHARS),
             effect=cut(unseen_effect(last), EVIDENCE_CHARS),
             recovered=RECOVERED if progress.just_recovered else "",
-            stalled=progress.stalled if progress.stalled >= config.stall_after(1) else 0,
+            stalled=self.run.told_stalls,
             listed=listed and LISTED.format(listed),
         )
         words = f"{words}\n\n{notes}".strip()
@@ -14072,21 +14047,10 @@ class Native(TwoAgents):
             self.shown.append(NativeTurn(look.base64, said, self.run.progress.turn))
         return act
 
-    def lost(self, error: ToolError, look: Look) -> bool | None:
-        if self.plans:
-            return super().lost(error, look)
-        self.run.session.note_lost(error)
-        if self.run.session.full:
-            self.forget()
-        note_action(self.run, ActionRecord("no_call", "", NO_USABLE_CALL, look.screenshot))
-        return False
-
     def forget(self) -> None:
         """Shows no earlier turn any more, and archives half of them."""
         self.shown.clear()
-        active = len(self.run.progress.memory.active_history)
-        if active:
-            archive_by_itself(self.run, active // 2)
+        super().forget()
 
 
 ####################################################################################################
@@ -14294,14 +14258,13 @@ class Chat(Loop):
         self, answer: JsonDict, picture: Message | None, read: ToolCall | None = None
     ) -> None:
         """Puts the reply, whose first call was `read` so, and its answer into the conversation."""
-        progress = self.run.progress
         calls: Sequence[ToolCall] = ()
         thought = ""
         if self.reply:
             calls = harmless_calls(self.reply)
             thought = thoughts(self.reply.message)
-            if progress.stalled >= self.run.config.stall_after(1):
-                answer["note"] = STALLED.format(progress.stalled, "steps")
+            if self.run.told_stalls:
+                answer["note"] = STALLED.format(self.run.told_stalls, "steps")
         if read:
             calls = [read, *calls[1:]]
         step = in_conversation(self.said, thought, calls, answer, self.called)
@@ -14316,7 +14279,6 @@ class Chat(Loop):
                 self.condense(1)
             note_action(run, ActionRecord("no_reply", error.kind, why))
             return False
-        run.session.note_lost(error)
         self.silent += 1
         self.looked = False
         note_action(run, ActionRecord("no_call", error.kind, why, response_text=self.said))
@@ -14637,8 +14599,8 @@ class Story(Loop):
         if progress.just_recovered:
             self.notes.append("The program pressed Escape and Start.")
         image = self.marked_picture()
-        if progress.stalled >= run.config.stall_after(1):
-            self.notes.append(STALLED.format(progress.stalled, "turns"))
+        if run.told_stalls:
+            self.notes.append(STALLED.format(run.told_stalls, "turns"))
         self.said = run.session.inbox.take_injected()
         self.silent = 0
         notes = " ".join(self.notes)
@@ -16749,7 +16711,7 @@ class DescribedAgents(TwoAgents):
             DESCRIBED_QUESTION,
             done=done,
             **expectation_of(last, run.profile.report),
-            stalled=progress.stalled if progress.stalled >= run.config.stall_after(1) else 0,
+            stalled=run.told_stalls,
         )
 
     def goes_on(self, act: Act | None) -> bool:
