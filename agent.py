@@ -138,6 +138,7 @@ class Win32Error(AgentError):
     """Says that a Windows call failed, with its GetLastError, or the desktop cannot be used."""
 
     exit_code = 3
+    kind = "windows"
 
     def __init__(self, text: str, code: int = 0) -> None:
         super().__init__(text)
@@ -3704,15 +3705,11 @@ def parse_chord(text: str) -> tuple[str, ...]:
 
     Raises ToolError (invalid_key) for a key that does not exist, and for two keys at once.
     """
-    single = key_name(text)
-    if single:
-        return (single,)
-    sign = next((sign for sign in "+-" if sign in text), "")
-    parts = [part.strip() for part in text.split(sign or None)]
-    if parts[-2:] == ["", ""]:  # "ctrl++" means ctrl and the plus key
-        parts[-2:] = [sign]
+    sign = next((sign for sign in "+-" if sign in text), r"\s")
+    # "ctrl++" means ctrl and the plus key.
+    parts = [text] if key_name(text) else re.split(rf"\s*[{sign}]\s*(?=\S)", text.strip())
     keys = []
-    for part in parts or [""]:
+    for part in parts:
         key = key_name(part)
         if key is None and part in WITHOUT_SHIFT:
             keys.append("shift")
@@ -6043,8 +6040,6 @@ OTHER_HOTKEYS = {
     "stop_hotkey": ("ctrl+alt+shift+backspace", "ctrl+shift+win+backspace"),
     "pause_hotkey": ("ctrl+alt+shift+insert", "ctrl+shift+win+insert"),
 }
-# What writes besides characters, with shift or without.
-WRITING_KEYS = frozenset("enter tab backspace numenter".split())
 
 
 def refuse_hotkey(name: str, chord: str, keys: Sequence[str]) -> None:
@@ -6052,7 +6047,7 @@ def refuse_hotkey(name: str, chord: str, keys: Sequence[str]) -> None:
     usual = SETTINGS[name].default
     if MODIFIERS.issuperset(keys):
         raise ConfigError(f"{name} takes a key, such as {usual}, not {chord!r} alone.")
-    writes = keys[-1] in WRITING_KEYS and {"shift"}.issuperset(keys[:-1])
+    writes = re.fullmatch(r"(\w*shift\+)*(enter|tab|backspace|numenter)", "+".join(keys))
     if writes or types_character(keys):
         raise ConfigError(
             f"{name} cannot be {chord}: a hotkey swallows its key, and that one is needed to write"
@@ -6068,16 +6063,15 @@ def blocked_chords(config: Config) -> dict[frozenset[int], str]:
     Windows may take and never tell of, for one that people type with, and for two that are one.
     """
     # The hotkeys of the person are among them.
-    settings = [("stop_hotkey", config.stop_hotkey), ("pause_hotkey", config.pause_hotkey)]
-    others = (*chain(*OTHER_HOTKEYS.values()), *split_list(config.blocked_keys))
-    settings += [("blocked_keys", chord) for chord in others]
+    hotkeys = (config.stop_hotkey, config.pause_hotkey, *chain(*OTHER_HOTKEYS.values()))
+    chords = (*hotkeys, *split_list(config.blocked_keys))
     blocked: dict[frozenset[int], str] = {}
-    for name, chord in settings:
+    for name, chord in zip_longest(OTHER_HOTKEYS, chords, fillvalue="blocked_keys"):
         try:
             keys = parse_chord(chord)
         except ToolError as error:
             raise ConfigError(f"{name}: {error}") from None
-        if name != "blocked_keys":
+        if name in OTHER_HOTKEYS:
             refuse_hotkey(name, chord, keys)
         codes = chord_codes(keys)
         if name == "pause_hotkey" and codes in blocked:
@@ -6098,8 +6092,7 @@ def refuse_chord(keys: Sequence[str], blocked: Mapping[frozenset[int], str]) -> 
 
 def refuse_window(window: Window, config: Config) -> None:
     """Raises ToolError if input must not reach it."""
-    blocked = split_list(config.blocked_windows)
-    allowed = split_list(config.allowed_windows) or ["*"]
+    allowed = split_list(config.allowed_windows)
     names = [window.title, window.program]
     if window.owner:
         names += [window.owner.title, window.owner.program]
@@ -6108,9 +6101,9 @@ def refuse_window(window: Window, config: Config) -> None:
         reason = "runs as administrator, so that Windows keeps input from it"
     elif is_own(window):
         reason = "is the agent's own; click the taskbar or another window first, or open a program"
-    elif is_one_of(blocked, *names):
+    elif is_one_of(split_list(config.blocked_windows), *names):
         reason = "is blocked"
-    elif not is_one_of(allowed, *names):
+    elif allowed and not is_one_of(allowed, *names):
         reason = "is not among the allowed ones"
     if reason:
         about = f"{quoted_title(window)} ({plain_line(window.program, 30)})"
@@ -6355,9 +6348,8 @@ class Hands:
         """
 
         def is_its_own(window: Window) -> bool:
-            if window.program.lower() in program.files:
-                return True
-            return fold(program.name) in fold(window.title)
+            named = fold(program.name) in fold(window.title)
+            return named or window.program.lower() in program.files
 
         front: Window | None = None
         since = self.clock.now()  # the present one came there
@@ -6372,20 +6364,15 @@ class Hands:
             front = seen
             new = front is not None and not same_window(front, before)
             own = front is not None and is_its_own(front)
-            stood = self.clock.now() - since >= STRANGE_S
-            if (own and new) or (stood and (own or new)):
+            if new + own + (self.clock.now() - since >= STRANGE_S) > 1:
                 told = ""
                 break
             if not (own or new) and self.clock.now() >= behind_at:
                 behind_at = end  # once
-                behind = [*filter(is_its_own, self.desktop.windows())]
-                for window in behind[:1]:
-                    self.bring_forward(window)
+                for window in [*filter(is_its_own, self.desktop.windows())][:1]:
+                    self._ready(window)
+                    self.bring_to_front(window)
         return f"{told}; in front: {quoted_name(front.title, 80) if front else 'none'}"
-
-    def bring_forward(self, window: Window) -> bool:
-        self._ready(window)
-        return self.bring_to_front(window)
 
     def bring_to_front(self, window: Window) -> bool:
         end = self.clock.now() + FRONT_S
@@ -6401,7 +6388,8 @@ class Hands:
     def focus_window(self, _: JsonDict) -> str:
         window = self.attempt.window
         assert window  # as gate_names sees to
-        if self.bring_forward(window):
+        self._ready(window)
+        if self.bring_to_front(window):
             told = f"; its title: {quoted_name(window.title, 80)}"
             front = self.desktop.foreground()
             if front and not same_window(front, window):
@@ -6532,7 +6520,7 @@ class Actuator(Hands):
                 self.typed = self.typed.after(attempt, window)
             self.moved_last = False
             try:
-                result = done + (HANDS[act.name](self, attempt.act.args) or "")
+                done += HANDS[act.name](self, attempt.act.args) or ""
             finally:
                 self.last_own = self.clock.now()
                 self.release()
@@ -6541,11 +6529,11 @@ class Actuator(Hands):
             self.moved_last = act.name == "move"
             became = "done"
         except (ToolError, Win32Error) as error:
-            result = str(error)
-            refused = error.kind if isinstance(error, ToolError) else "windows"
+            done = str(error)
+            refused = error.kind
             if self._sent:
                 became = "half-way"
-        return Deed(act, result, became, refused, controls=tuple(attempt.controls))
+        return Deed(act, done, became, refused, controls=tuple(attempt.controls))
 
     def used_by_hand(self) -> bool:
         """Tells whether mouse or keys were used since this was asked last."""
@@ -6582,8 +6570,8 @@ class Actuator(Hands):
                 return
             open_ones = [one for one in self.desktop.windows() if one.program == look.program]
             # Its title may be another one by now.
-            open_ones.sort(key=lambda one: one.title != look.title)
-            for window in open_ones[:1]:
+            titled = [one for one in open_ones if one.title == look.title]
+            for window in (titled or open_ones)[:1]:
                 refuse_window(window, self.config)
                 self.bring_to_front(window)
             self.last_own = self.clock.now()
@@ -6791,11 +6779,10 @@ def gate_controls(actuator: Actuator, attempt: Attempt) -> None:
             raise ToolError(
                 f"{quoted_control(control)} is of {program}, which is blocked.", "forbidden_window"
             )
-    does = keys_of(attempt.act) or attempt.act.name
     roles = {control.role for control in attempt.known}
-    matters = not roles.isdisjoint(ANSWERING) or (
-        does in OPENERS and not roles.isdisjoint(ROW_ROLES)
-    )
+    matters = roles.intersection(ANSWERING)
+    if (keys_of(attempt.act) or attempt.act.name) in OPENERS:
+        matters |= roles & ROW_ROLES
     for window in attempt.reached:
         if matters or is_dialog(window):
             attempt.inside = asked(window)
@@ -6808,16 +6795,15 @@ def gate_controls(actuator: Actuator, attempt: Attempt) -> None:
 
 def gate_password_field(actuator: Actuator, attempt: Attempt) -> None:
     """Lets a password field get secrets by name alone, unless `password` is allowed."""
-    field_there = attempt.focused
-    if not field_there or not field_there.password:
+    typed_at = attempt.focused
+    if typed_at is None or not typed_at.password:
         return
     typed = re.sub(r"\{\{ ?\w+ ?\}\}", "", attempt.act.text).strip("\r\n")
     keys = keys_of(attempt.act)
-    if not typed and not (keys and types_character(parse_chord(keys))):
-        return
-    if not is_allowed(["password"], attempt, actuator.config):
+    types = typed or (keys and types_character(parse_chord(keys)))
+    if types and not is_allowed(["password"], attempt, actuator.config):
         raise ToolError(
-            f"{quoted_control(field_there)} is a password field, which takes only a secret by its"
+            f"{quoted_control(typed_at)} is a password field, which takes only a secret by its"
             " name in two braces; leave it to the person or report BLOCKED.",
             "password_field",
         )
@@ -6851,16 +6837,15 @@ def gate_confirm(actuator: Actuator, attempt: Attempt) -> None:
         allowed = actuator.put(actuator.confirm, question_about(attempt), switch)
         said = attempt.act.key.title() or said_shortly(attempt)
         known = f"{cut(said, 90)} in {place}"
-        if not allowed:
-            if known not in actuator.refusals:
-                actuator.refusals.append(known)
-            risks = ", ".join(attempt.risks)
-            why = "The person did not allow this"
-            if allowed is None:
-                why = "Nobody answered whether this is allowed"
-            raise ToolError(f"{why} ({risks}); do it another way or report.", "not_allowed")
-        if known in actuator.refusals:  # by somebody who has thought better of it
+        if known in actuator.refusals:  # somebody may have thought better of it
             actuator.refusals.remove(known)
+        if not allowed:
+            actuator.refusals.append(known)
+            why = "Nobody answered whether this is allowed"
+            if allowed is False:
+                why = "The person did not allow this"
+            risks = ", ".join(attempt.risks)
+            raise ToolError(f"{why} ({risks}); do it another way or report.", "not_allowed")
         actuator.allowed = wanted
         actuator.allowed_until = actuator.last_own + YES_S
         for gate in GATES_OF_THE_LOOK:
@@ -12302,8 +12287,7 @@ def take_steps(run: Run, act: Act, frame: Frame) -> Deed:
                 run.actuator.settled()
                 done[-1] = run.controls.told_of(deed)
     except (ToolError, Win32Error) as error:  # what failed ends the act
-        kind = error.kind if isinstance(error, ToolError) else "windows"
-        done.append(Deed(act, str(error), "refused", kind))
+        done.append(Deed(act, str(error), "refused", error.kind))
     deed = replace(reduce(both_deeds, done), act=on_whole(act, frame))
     if not deed.acted or deed.refused not in ("", "another_window"):
         return deed
