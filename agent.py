@@ -3705,9 +3705,13 @@ def parse_chord(text: str) -> tuple[str, ...]:
 
     Raises ToolError (invalid_key) for a key that does not exist, and for two keys at once.
     """
-    sign = next((sign for sign in "+-" if sign in text), r"\s")
-    # "ctrl++" means ctrl and the plus key.
-    parts = [text] if key_name(text) else re.split(rf"\s*[{sign}]\s*(?=\S)", text.strip())
+    single = key_name(text)
+    if single:
+        return (single,)
+    sign = next((sign for sign in "+-" if sign in text), None)
+    parts = [part.strip() for part in text.split(sign)] or [""]
+    if sign and parts[-2:] == ["", ""]:  # "ctrl++" means ctrl and the plus key
+        parts[-2:] = [sign]
     keys = []
     for part in parts:
         key = key_name(part)
@@ -10724,10 +10728,6 @@ NO_CORRECTION = Correction()
 CARET_WIDTH = 4  # frame pixels; a caret is 1 to 3 screen pixels wide and one line high
 CARET_HEIGHT = range(8, 49)
 SECRET_GREY = 0x808080
-ONE_COLOUR = "The screen shows one single colour; restore the remote session or wake the display."
-AREA_GONE = (
-    "The area {} is not on the screen any more; plug its monitor in, or give another --area."
-)
 GLANCE_SCALE = 4  # a glance is so many times smaller than a frame
 WATCH_S = 0.25  # between two looks while nothing is done
 RESTLESS_LOOKS = 5  # by then a clock's seconds have gone on, and what blinks has blinked
@@ -10745,8 +10745,7 @@ def difference(
     """Returns the box of what differs in (a part of) two looks, but for so many carets."""
     # Both are BGRX, `width` pixels a row, `scale` times smaller than a frame.
     part = part or Rect(0, 0, width, len(after) // width // 4)
-    bands: list[Rect] = []  # adjoining rows, and the columns between which they differ
-    uneven: list[Rect] = []  # those that are no full bar, as a letter is none
+    bands: list[list[Rect]] = []  # of adjoining rows, each where it differs
     for y in range(part.top, part.bottom):
         begin = (y * width + part.left) * 4
         row = slice(begin, begin + part.width * 4)
@@ -10756,21 +10755,18 @@ def difference(
             unlike = int.from_bytes(after[row], "little") ^ old
             lowest = (unlike & -unlike).bit_length() - 1
             right = (unlike.bit_length() + 31) // 32
-            band = Rect.between(lowest // 32, y, right, y + 1).moved(part.left, 0)
-            if bands and bands[-1].bottom == y:
-                above = bands.pop()
-                ragged = above in uneven or above.left != band.left or above.width != band.width
-                band = band.union(above)
-                uneven += [band] if ragged else []
-            bands.append(band)
+            if not bands or bands[-1][-1].bottom < y:
+                bands.append([])
+            bands[-1].append(Rect.between(lowest // 32, y, right, y + 1).moved(part.left, 0))
+    boxes = [reduce(Rect.union, band) for band in bands]
     blinking = []
-    for band in bands:
-        narrow = band.width * scale <= CARET_WIDTH and band not in uneven
-        if narrow and band.height * scale in CARET_HEIGHT:
-            blinking.append(band)
+    for band, box in zip(bands, boxes, strict=True):
+        is_bar = len({(row.left, row.width) for row in band}) == 1  # as no letter is
+        if is_bar and box.width * scale <= CARET_WIDTH and box.height * scale in CARET_HEIGHT:
+            blinking.append(box)
     if len(blinking) == carets:
-        bands = [band for band in bands if band not in blinking]
-    return reduce(Rect.union, bands) if bands else None
+        boxes = [box for box in boxes if box not in blinking]
+    return reduce(Rect.union, boxes) if boxes else None
 
 
 SCREENS_KEPT = 12  # more than the turns without progress that end a run
@@ -10781,20 +10777,16 @@ Screens = deque[tuple[Rect, bytes]]
 SCREEN_PIXELS = (64 << 20) // SCREENS_KEPT // 4
 
 
-def thinned(frame: Frame) -> tuple[Size, bytes]:
-    """Returns a frame without its pointer: of a huge one every so many rows and columns."""
-    scale = math.sqrt(SCREEN_PIXELS / (frame.width * frame.height))
-    if scale >= 1:
-        return Size(frame.width, frame.height), frame.clean
-    size = Size(int(frame.width * scale), int(frame.height * scale))
-    return size, scale_bgrx(frame.clean, frame.width, frame.rect, *size)
-
-
 def keep_screen(screens: Screens, frame: Frame) -> tuple[Size, bytes]:
-    size, clean = thinned(frame)
-    screen = (frame.rect, clean)
-    if screen not in screens:
-        screens.append(screen)
+    """Keeps a frame without its pointer: of a huge one every so many rows and columns."""
+    size = Size(frame.width, frame.height)
+    clean = frame.clean
+    scale = math.sqrt(SCREEN_PIXELS / size.pixels)
+    if scale < 1:
+        size = Size(int(frame.width * scale), int(frame.height * scale))
+        clean = scale_bgrx(clean, frame.width, frame.rect, *size)
+    if (frame.rect, clean) not in screens:
+        screens.append((frame.rect, clean))
     return size, clean
 
 
@@ -10811,28 +10803,24 @@ LETTER_LEAST = 2  # pixels of the width and the height of what may be a letter
 
 
 def changed_letter(
-    before: bytes, after: bytes, width: int, part: Rect, spared: Iterable[Rect] = ()
+    before: bytes, after: bytes, width: int, part: Rect, spared: Sequence[Rect] = ()
 ) -> Rect | None:
     """As `difference`, in a part but for what is spared there, if it is as large as a letter."""
-    canvases = [Canvas(width, len(seen) // width // 4, seen) for seen in (before, after)]
-    for box in spared:
-        for canvas in canvases:
+    pictures = []
+    for seen in (before, after):
+        canvas = Canvas(width, len(seen) // width // 4, seen)
+        for box in spared:
             canvas.fill(box, 0)
-    one, other = [bytes(canvas.pixels) for canvas in canvases]
+        pictures.append(bytes(canvas.pixels))
+    one, other = pictures
     changed = difference(one, other, width, part=part)
-    is_letter = changed and min(changed.width, changed.height) >= LETTER_LEAST
-    return changed if is_letter else None
+    return changed if changed and min(changed[2:]) >= LETTER_LEAST else None
 
 
 def window_box(frame: Frame) -> Rect:
     """Returns the front window's place, else the whole, in the frame's pixels."""
     rect = frame.window.rect if frame.window else frame.area
     return rect.scaled(frame.area, frame.rect)
-
-
-def title_in_front(frame: Frame) -> str:
-    """Our own console's says how we were started, which is not the task's."""
-    return frame.window.title if frame.window and not frame.window.own else ""
 
 
 def resolve_area(setting: str, desktop: Desktop) -> Rect:
@@ -10869,21 +10857,11 @@ def part_around(point: Point, area: Rect) -> Rect:
 DISTORTION_MOST = 0.02  # by which a picture may be stretched
 
 
-@lru_cache(maxsize=16)
-def picture_size(area: Rect, tokens: int, percent: int = 100, step: int = PATCH) -> Size:
-    """As many tokens as fit, in the proportions of the area."""
-    # No side is longer than `percent` of the area's. Both are multiples of `step`, unless that
-    # stretches it too much. So 1366x768 gets 42 * 24 = 1,008 tokens.
-    scale = min(percent / 100, math.sqrt(tokens / (area.width * area.height)) * PATCH)
-    exact = Size(int(area.width * scale + 1e-6) or 1, int(area.height * scale + 1e-6) or 1)
-    size = Size(*(side // step * step for side in exact))
-    stretched = size.height * area.width - size.width * area.height
-    is_like = abs(stretched) <= DISTORTION_MOST * size.width * area.height
-    return size if size.pixels and is_like else exact
-
-
 def frame_size(area: Rect, config: Config) -> Size:
-    """Raises ConfigError."""
+    """Returns the size of a picture: as many tokens as fit, in the proportions of the area.
+
+    Raises ConfigError.
+    """
     exact = Size(config.screen_capture_w, config.screen_capture_h)
     if exact.pixels:
         return exact
@@ -10892,9 +10870,17 @@ def frame_size(area: Rect, config: Config) -> Size:
             "screen_capture_w and screen_capture_h (AGENT_IMAGE_W, AGENT_IMAGE_H) go together;"
             f" set both or none, not {exact.width} and {exact.height}."
         )
+    # No side is longer than so many percent of the area's. Both are whole patches, unless that
+    # stretches it too much. So 1366x768 gets 42 * 24 = 1,008 tokens.
     percent = max(config.capture_scale_percent, 0) or 100
+    most = math.sqrt(config.image_tokens / (area.width * area.height)) * PATCH
+    scale = min(percent / 100, most)
+    exact = Size(*(int(side * scale + 1e-6) or 1 for side in area[2:]))
     step = 1 if config.described else PATCH
-    return picture_size(area, config.image_tokens, percent, step)
+    size = Size(*(side // step * step for side in exact))
+    stretched = size.height * area.width - size.width * area.height
+    is_like = abs(stretched) <= DISTORTION_MOST * size.width * area.height
+    return size if size.pixels and is_like else exact
 
 
 def screen_size(config: Config) -> Size:
@@ -10918,28 +10904,22 @@ class Settled(NamedTuple):
     mouse: Point
 
 
-@dataclass
 class Eyes:
-    actuator: Actuator
-    logger: ExecutionLogger
-    picture: Size | None = None  # the size of pictures, where a grammar decides on it
-    desktop: Desktop = field(init=False)
-    clock: Clock = field(init=False)
-    # Where secrets were typed, by their numbers, ...
-    secrets: dict[int, SecretRecord] = field(init=False)
-    # ... and the frame before that, until it is known what it changed.
-    _before: dict[int, Frame] = field(default_factory=dict)
-    _closer: Point | None = None  # of what the next look shows
-    _settled: Settled | None = None  # the next look, if nothing has changed since
-    _size: Size | None = None  # of its picture, if not as usual
-    _black: set[int] = field(default_factory=set)  # windows in full screen that show only black
-    pointer: Rect = NOWHERE  # where it is drawn in the last look
-
-    def __post_init__(self) -> None:
-        self.desktop = self.actuator.desktop
-        self.clock = self.actuator.clock
-        self.secrets = self.actuator.places
-        self.actuator.typing_secret = self.secret_typed
+    def __init__(self, actuator: Actuator, logger: ExecutionLogger) -> None:
+        self.actuator = actuator
+        self.logger = logger
+        self.desktop = actuator.desktop
+        self.clock = actuator.clock
+        self.secrets = actuator.places  # where secrets were typed, by their numbers, ...
+        # ... and the frame before that, until it is known what it changed.
+        self._before: dict[int, Frame] = {}
+        self.picture: Size | None = None  # the size of pictures, where a grammar decides on it
+        self.pointer = NOWHERE  # where it is drawn in the last look
+        self._closer: Point | None = None  # of what the next look shows
+        self._size: Size | None = None  # of its picture, if not as usual
+        self._settled: Settled | None = None  # the next look, if nothing has changed since
+        self._black: set[int] = set()  # windows in full screen that show only black
+        actuator.typing_secret = self.secret_typed
 
     def zoom(self, point: Point | None, size: Size | None = None) -> None:
         """Has the next look show the part around this pixel, or all, and the one after it all."""
@@ -10955,8 +10935,7 @@ class Eyes:
         closer = self._closer
         size = self._size
         self.zoom(None)
-        settled = self._still_settled(closer, size)
-        frame, png = settled or (self.capture(closer, size), b"")
+        frame, png = self._still_settled(closer, size) or (self.capture(closer, size), b"")
         hidden = []
         for place in [*self.secrets.values()]:  # they move with their windows until these are gone
             window = self.desktop.window(place.handle)
@@ -10973,8 +10952,8 @@ class Eyes:
         capture_s: float = 0.0,
     ) -> Look:
         """Saves a frame as a look, with the `hidden` places of the screen greyed."""
-        pointer = difference(frame.clean, frame.pixels, frame.width, carets=0)
-        self.pointer = pointer or NOWHERE
+        window = frame.window
+        self.pointer = difference(frame.clean, frame.pixels, frame.width, carets=0) or NOWHERE
         canvas = Canvas(frame.width, frame.height, frame.pixels)
         for box in hidden:
             canvas.fill(box.scaled(frame.area, frame.rect), SECRET_GREY)
@@ -10991,9 +10970,10 @@ class Eyes:
                 capture=round(capture_s, 3),
                 encode=round(self.clock.now() - looked, 3),
                 window=window_box(frame),
-                program=frame.window.program if frame.window else "",
+                program=window.program if window else "",
                 part=frame.area if frame.whole else NOWHERE,
-                title=title_in_front(frame),
+                # Our own console's says how we were started, which is not the task's.
+                title="" if not window or window.own else window.title,
                 pointer=self.pointer,
             )
         )
@@ -11006,8 +10986,8 @@ class Eyes:
         self._settled = None
         if not settled or closer or self.secrets:  # which are greyed on a frame of their own
             return None
-        frame = settled.frame
-        usual = Size(*frame.rect[2:])
+        frame, png, glance, mouse = settled
+        usual = Size(frame.width, frame.height)
         front = self.desktop.foreground()
         now = (
             self.desktop.screen(),
@@ -11015,12 +10995,10 @@ class Eyes:
             self.desktop.cursor(),
             size or usual,
         )
-        then = (frame.screen, frame.window, settled.mouse, usual)
-        if now != then or self.clock.now() - frame.taken_at > SETTLED_S:
+        is_young = self.clock.now() - frame.taken_at <= SETTLED_S
+        if not is_young or now != (frame.screen, frame.window, mouse, usual):
             return None
-        if self.changed(settled.glance, self.glance(frame), frame):
-            return None
-        return frame, settled.png
+        return None if self.changed(glance, self.glance(frame), frame) else (frame, png)
 
     def whole(self, frame: Frame) -> Frame:
         """All the area, by which the effect of an act is seen."""
@@ -11028,26 +11006,24 @@ class Eyes:
 
     def capture(self, closer: Point | None = None, size: Size | None = None) -> Frame:
         """Waits while the screen cannot be seen; Win32Error after `blind_patience` seconds."""
-        end = self.clock.now() + self.actuator.config.blind_patience
+        config = self.actuator.config
+        end = self.clock.now() + config.blind_patience
         told = False
         while True:
             try:
                 whole = self._area()
                 area = part_around(closer, whole) if closer else whole
                 frame = self.desktop.capture(
-                    area, *(size or self.picture or frame_size(area, self.actuator.config))
+                    area, *(size or self.picture or frame_size(area, config))
                 )
-                waited = self.clock.now() >= end
-                # A part may well be of one colour.
-                if closer or not self._seems_dead(frame, waited):
-                    break
-                raise Win32Error(ONE_COLOUR)
+                if not closer:  # a part may well be of one colour
+                    self._refuse_blank(frame, self.clock.now() >= end)
+                break
             except Win32Error as error:
                 if self.clock.now() >= end:
-                    seconds = self.actuator.config.blind_patience
                     raise Win32Error(
-                        f"{error} It was so for {seconds:g} s; --resume goes on with the run, and"
-                        " blind_patience waits longer.",
+                        f"{error} It was so for {config.blind_patience:g} s; --resume goes on with"
+                        " the run, and blind_patience waits longer.",
                         error.code,
                     ) from None
                 if not told:
@@ -11059,26 +11035,31 @@ class Eyes:
 
     def _area(self) -> Rect:
         # When the run began, the area was on the screen.
+        area = self.actuator.config.area
         try:
-            return resolve_area(self.actuator.config.area, self.desktop)
+            return resolve_area(area, self.desktop)
         except ConfigError:
-            raise Win32Error(AREA_GONE.format(self.actuator.config.area)) from None
+            raise Win32Error(
+                f"The area {area} is not on the screen any more; plug its monitor in, or give"
+                " another --area."
+            ) from None
 
-    def _seems_dead(self, frame: Frame, waited: bool) -> bool:
-        # Whether all is of one colour, which no window in full screen shows. Black may be either,
-        # until it has stayed and that is told.
-        window = frame.window
-        area = frame.area
+    def _refuse_blank(self, frame: Frame, waited: bool) -> None:
+        # Raises Win32Error if all is of one colour, but for a window in full screen. Black may be
+        # either, until it has stayed and that is told.
         if not frame.blank:
-            return False
-        if window is None or window.rect.intersection(area) != area:
-            return True
-        if any(frame.clean[:3]) or window.handle in self._black:
-            return False
-        if waited:
-            self._black.add(window.handle)
-            self.logger.say(f"going on, since {quoted_title(window)} fills the screen")
-        return not waited
+            return
+        window = frame.window
+        if window and window.rect.intersection(frame.area) == frame.area:
+            if any(frame.clean[:3]) or window.handle in self._black:
+                return
+            if waited:
+                self._black.add(window.handle)
+                self.logger.say(f"going on, since {quoted_title(window)} fills the screen")
+                return
+        raise Win32Error(
+            "The screen shows one single colour; restore the remote session or wake the display."
+        )
 
     def _hidden(self, window: Window) -> Window:
         return replace(window, title=self.logger.hide(window.title))
@@ -11174,11 +11155,8 @@ class Eyes:
 
     def again(self, frame: Frame) -> Frame:
         """Captures what that frame shows, as it is now."""
-        closer = None
-        if frame.whole:
-            closer = middle_of(frame.area)
-        size = Size(frame.width, frame.height)
-        return self.capture(closer, size)
+        closer = middle_of(frame.area) if frame.whole else None
+        return self.capture(closer, Size(frame.width, frame.height))
 
     def settle(self, frame: Frame, before: bytes) -> Frame:
         # A frame between two glances that agree; `before` is one from before the act.
@@ -11189,31 +11167,27 @@ class Eyes:
         changed = self.changed(before, last, frame) is not None
         after: Frame | None = None
         png = b""
-        agreed = 0
-        wanted = 1
+        left = 1  # looks that have to agree with the one before
         # The screen rests after a change or the patience; after the cap, it is taken as it is.
         while True:
             looked = self.clock.now()
             over = looked - begin >= cap_s
             if after is None and (over or changed or looked - begin >= SETTLE_PATIENCE_S):
                 after = self.capture()
-            if after and (over or agreed == wanted):
+                if not over:  # made here, while rest is awaited anyway
+                    png = encode_png(after.pixels, after.width, after.height)
+            if after and (over or not left):
                 break
-            if after:  # made here, while rest is awaited anyway
-                png = png or encode_png(after.pixels, after.width, after.height)
             self.clock.sleep(max(0.0, looked + SETTLE_INTERVAL_S - self.clock.now()))
             glance = self.glance(frame)
             if self.changed(last, glance, frame):
-                wanted = 4 if changed else 1  # what goes on being drawn pauses, too
+                left = 4 if changed else 1  # what goes on being drawn pauses, too
                 changed = True
                 after = None
-                png = b""
-                agreed = 0
             elif after:
-                agreed += 1
+                left -= 1
             last = glance
-        at_rest = agreed == wanted
-        self._settled = Settled(after, png, last, self.desktop.cursor()) if at_rest else None
+        self._settled = None if left else Settled(after, png, last, self.desktop.cursor())
         if not self.secrets:  # else whoever watches waits for a look, which greys them
             self.logger.tell(Shown(after))
         return after
