@@ -1310,6 +1310,7 @@ class End(Exception):
 
 
 Became = Literal["", "done", "refused", "failed", "half-way", "dry"]
+Helped = bool | None  # whether something is progress; None: neither that nor a lack of it
 
 
 @dataclass(frozen=True)
@@ -1332,7 +1333,7 @@ class Deed:
     wrong: bool = False  # whether something else stands there than what was typed
     act_s: float | None = None  # until it was sent
     settle_ms: int | None = None
-    helped: bool | None = False  # whether it is progress; None: neither that nor a lack of it
+    helped: Helped = False
     end: Outcome | None = None  # of the run
 
     @property
@@ -1573,7 +1574,6 @@ class StateRecord(Record, kind="state"):
     execution_instructions: str = ""
     needs_review: bool = False
     since_review: int = 0  # executor turns since the planner last spoke
-    planner_streak: int = 0  # requests to the planner in a row
     no_plan: str = ""  # why nothing came of its last call
     planned: int = 0  # turns that the planner had, or in which a story's acts were not done
     stalled: int = 0  # executor turns in a row without progress
@@ -1585,8 +1585,8 @@ class StateRecord(Record, kind="state"):
     trail: list[list[JsonDict]] = field(default_factory=list)  # story's acts, latest turn first
     done_when: list[str] = field(default_factory=list)  # what proves the task done
     not_yet: int = 0  # completions that a fresh look refused since an act led to something new
-    judged: int = 0  # answers of the verifier since the last act, over all claims, ...
-    lead: int = 0  # ... and how many more of them were YES than NO
+    # Of the verifier since the last act, over all claims: 1 for YES, -1 for NO.
+    answers: list[int] = field(default_factory=list)
     questions: int = 0  # to the person
     refusals: list[str] = field(default_factory=list)  # acts that nobody allowed
 
@@ -9378,7 +9378,7 @@ def fill_form(form: str, between: str = "\n", **told: object) -> str:
     """Fills a form; a part is left out where a name has nothing to tell, unless it has !s."""
     parts = []
     for part in form.split(between):
-        if all(told[name] for name in re.findall(r"{(\w+)}", part)):
+        if all(map(told.get, re.findall(r"{(\w+)}", part))):
             parts.append(part)
     return between.join(parts).format(**told)
 
@@ -9418,8 +9418,12 @@ REPLY_TOKENS = 800  # a call takes less than 100, and some models never end
 
 def set_sampling(config: Config, settings: Mapping[str, str] = ACTING_SETTINGS) -> JsonDict:
     """Collects what is set of a role's sampling, by what a request calls it."""
-    values = {name: getattr(config, setting) for name, setting in settings.items()}
-    return {name: value for name, value in values.items() if value is not None}
+    found = {}
+    for name, setting in settings.items():
+        value = getattr(config, setting)
+        if value is not None:
+            found[name] = value
+    return found
 
 
 class Role(NamedTuple):
@@ -9449,7 +9453,7 @@ class Profile(NamedTuple):
     one_call: bool = False  # whether of several calls in a reply none is performed
     repeats: bool = False  # whether a click that is said twice is done twice
     turns_an_act: int = 1  # for each of max_steps: looks, corrections and refused claims are turns
-    begin: Callable[..., Any] | None = None  # what asks and reads, where that is not the usual one
+    loops: Mapping[str, Any] = {}  # what asks and reads, where that is not as in LOOPS
     # What is said of an end, by its kind; of others the outcome tells.
     ends: Mapping[str, str] = {}
 
@@ -9729,29 +9733,31 @@ _SCENARIOS = {
 }
 
 
-def scenarios_of(profile: str, file: str) -> list[list[str]]:
-    """Returns profile, name and task of each, those of a file last; raises ConfigError."""
-    rows = [[profile, *task] for task in _SCENARIOS.get(profile, {}).items()]
+def scenarios_of(profile: str, file: str) -> list[tuple[str, str]]:
+    """Returns name and text of a profile's prepared tasks, those of a file last.
+
+    Raises ConfigError.
+    """
+    found = [*_SCENARIOS.get(profile, {}).items()]
     for where, tasks in (file_layer(file) if file else {}).items():
         try:
             for known, its in tasks.items():
-                rows += [[PROFILES[known].name, *map(task.get, SCENARIO_KEYS)] for task in its]
-            if not all(map(str.strip, chain(*rows))):  # which wants texts
-                raise ValueError(where)
-        except (AttributeError, KeyError, TypeError, ValueError):
+                given = [(task["name"], task["task_prompt"]) for task in its]
+                if known not in PROFILES or not all(map(str.strip, chain(*given))):
+                    raise ValueError(where)
+                if known == profile:
+                    found += given
+        except (KeyError, TypeError, ValueError):
             raise ConfigError(
                 f"{where}: under the name of each profile stands a list of prepared tasks,"
                 ' such as {"chat": [{"name": "Notes", "task_prompt": "Open Notepad"}]}.'
             ) from None
-    return [row for row in rows if row[0] == profile]
-
-
-SCENARIO_KEYS = ("name", "task_prompt")
+    return found
 
 
 def scenario(profile: str, number: str, file: str) -> str:
     """Returns the task of that number; raises ConfigError if there is none."""
-    tasks = {str(at): row[-1] for at, row in enumerate(scenarios_of(profile, file), 1)}
+    tasks = {str(at): task for at, (_, task) in enumerate(scenarios_of(profile, file), 1)}
     if number not in tasks:
         raise ConfigError(
             f"There is no prepared task {number[:60]!r} of profile {profile};"
@@ -11944,7 +11950,8 @@ class Progress(StateRecord):
     screens: Screens = field(default_factory=partial(Screens, maxlen=SCREENS_KEPT))
     tried: set[tuple[object, ...]] = field(default_factory=set)  # since the last new screen
     last: tuple[Aim, Frame] | None = None  # what was done last, and the screen before it
-    objected: list[Aim] = field(default_factory=list)  # to these, since an act was done
+    # What was objected to since an act was done; said again it is done.
+    objected: list[Aim] = field(default_factory=list)
     # How often an act was done that changed nothing, since one that did.
     idle: Counter[str] = field(default_factory=Counter)
     replaced: int = 0  # acts in a row that were refused, since their picture was none any more
@@ -12031,32 +12038,39 @@ def touch(run: Run, act: Act, look: Look) -> Deed:
     """
     begin = run.clock.now()
     logger = run.logger
+    progress = run.progress
     deed = Deed(act)
     seen = look.frame
     said = act
+    aim = aim_of(act)
+    insisted = False
     try:
         if not act.way:  # what was done then is done again, whatever it was called
-            said = with_places(act, run.correction.place)
-            object_to(run, said, look)
-            act, look = aim_closer(run, said, look)
+            act = with_places(act, run.correction.place)
+            said = act
+            aim = aim_of(act)
+            insisted = aim in progress.objected
+            if not insisted:
+                object_to(run, act, look)
+                act, look = aim_closer(run, act, look)
         refuse_replaced(run, act, look.frame)
         logger.tell(Place(act, look.frame, run.eyes, run.controls).record)
     except ToolError as error:
         deed = Deed(act, str(error), "refused", error.kind)
-    logger.tell(IntentRecord(tool=act.name, args=act.given, way=act.way))
+        if error.kind == OTHER_CONTROL:
+            progress.objected.append(aim)
+    logger.tell(IntentRecord(act.name, act.given, act.way))
     logger.tell(Phase(f"doing {act.name}"))
     if not deed.refused:
         deed = take_steps(run, act, look.frame)
-    if deed.changed is False:
-        run.progress.idle[str(said)] += 1
-    elif deed.changed:
-        run.progress.idle.clear()
     if deed.acted:
         # What was insisted on is no slip, nor what comes next if it is the same once more.
-        aim = aim_of(said)
-        insisted = aim in run.progress.objected
-        run.progress.last = None if insisted else (aim, seen)
-        run.progress.objected.clear()
+        progress.last = None if insisted else (aim, seen)
+        progress.objected.clear()
+        if insisted or deed.changed:
+            progress.idle.clear()
+    if deed.changed is False:
+        progress.idle[str(said)] += 1
     words = "Not done: " if deed.refused else ""
     if deed.became == "half-way":
         words = "Failed half-way, so look before doing it again: "
@@ -12072,7 +12086,7 @@ def touch(run: Run, act: Act, look: Look) -> Deed:
             refused=deed.refused,
             seconds=seconds,
             targets=deed.targets(look.frame.area),
-            filled=run.progress.filled or None,
+            filled=progress.filled or None,
         )
     )
     logger.say(f"TOOL {act} -> {deed.result}; changed {deed.changed}, {seconds} s", 2)
@@ -12089,7 +12103,6 @@ it is meant once more, say the same again. Nothing was done."""
 
 def object_to(run: Run, act: Act, look: Look) -> None:
     """Raises ToolError where an act is not done at once; the same again is obeyed."""
-    why = ""
     times = run.progress.idle[str(act)]
     if repeats(run, act, look.frame):
         why = REPEATED
@@ -12097,13 +12110,11 @@ def object_to(run: Run, act: Act, look: Look) -> None:
         why = f"That was done {times} times and changed nothing: do something else."
     elif is_typed_again(run, act):
         why = "The field holds just that text: go on with what comes after it."
-    if why:
-        run.progress.idle.clear()
-        run.progress.last = None
-        run.progress.objected.append(aim_of(act))
-        error = ToolError(why, OTHER_CONTROL)
-        error.advice = why
-        raise error
+    else:
+        return
+    error = ToolError(why, OTHER_CONTROL)
+    error.advice = why
+    raise error
 
 
 # So far around a click, in frame pixels, is looked before it is repeated: the middle of a menu's
@@ -12115,9 +12126,10 @@ def repeats(run: Run, act: Act, frame: Frame) -> bool:
     """Tells whether a click was just done, and changed what is there."""
     # Small models often say their last call once more: on a checkbox or a menu that undoes it,
     # and where a menu has closed it hits what nobody meant.
-    if run.progress.last is None or run.profile.repeats or act.name not in HITS:
+    last = run.progress.last
+    if last is None or run.profile.repeats or act.name not in HITS:
         return False
-    done, before = run.progress.last
+    done, before = last
     if aim_of(act) != done or before.area != frame.area:
         return False
     (point,) = points_of(targets_of(act), frame.area, run.eyes.desktop)
@@ -12129,7 +12141,7 @@ def repeats(run: Run, act: Act, frame: Frame) -> bool:
 def is_typed_again(run: Run, act: Act) -> bool:
     """Tells whether a text is all that the field holds which has the keyboard."""
     is_only_text = act.text and not {"position", "clear"} & act.args.keys()
-    if not is_only_text or aim_of(act) in run.progress.objected:
+    if not is_only_text:
         return False
     field = run.controls.one(None) or NO_CONTROL
     return field.role in FIELDS and not field.password and field.value == act.text
@@ -12145,6 +12157,7 @@ def aim_closer(run: Run, act: Act, look: Look) -> tuple[Act, Look]:
     knows no control of that name at the second one; the same again is obeyed.
     """
     controls = run.controls
+    frame = look.frame
     name = controls.said_of(act)
     aims = (act.name in HITS or act.text) and act.places and name
     can_ask = (
@@ -12153,16 +12166,14 @@ def aim_closer(run: Run, act: Act, look: Look) -> tuple[Act, Look]:
         and look.base64
         and run.session.requests
     )
-    if not (aims and can_ask) or look.frame.whole:
+    if not (aims and can_ask) or frame.whole:
         return act, look
-    area = look.frame.area
-    point = to_point(act.places[0], area)
+    point = to_point(act.places[0], frame.area)
     hit = controls.one(point) or NO_CONTROL
-    small = SMALL * area.width // look.frame.width
+    small = SMALL * frame.area.width // frame.width
     is_known = controls.is_called(name, hit)
-    if is_known and min(hit.rect[2:]) >= small:
-        return act, look
-    if run.eyes.secrets or aim_of(act) in run.progress.objected:
+    is_sure = is_known and min(hit.rect[2:]) >= small
+    if is_sure or run.eyes.secrets:
         return act, look
     run.eyes.zoom(point)
     closer = run.eyes.look(f"closer_{run.session.requests:04d}")
@@ -12174,38 +12185,42 @@ def aim_closer(run: Run, act: Act, look: Look) -> tuple[Act, Look]:
             return with_places(act, lambda _: found), closer
     if is_known:  # what Windows says stands above what the model says
         return act, look
-    run.progress.objected.append(aim_of(act))
     told = NOT_CONFIRMED.format(act.places[0], quoted_control(hit), in_quotes(name, 60))
     raise ToolError(told, OTHER_CONTROL)
+
+
+def native_asking(
+    grammar: Grammar, config: Config, picture: Size, messages: Sequence[Message]
+) -> Asking:
+    """Gives a request in a grammar, with pictures of that size."""
+    settings = {**grammar.sampling, **set_sampling(config)}
+    return Asking(messages, grammar.announce(picture), settings=settings)
 
 
 def place_in(run: Run, closer: Look, name: str) -> Coordinate | None:
     """Asks where in a picture is what is called so."""
     question = (CLOSER_QUESTION if closer.frame.whole else WHERE_QUESTION).format(name)
     grammar = run.grammar
+    words = run.profile.vocabulary
+    size = Size(closer.frame.width, closer.frame.height)
+    role = run.executor._replace(name="closer look")  # which hears no hints
+    asking = run.session.asking(role, [Message("user", "", closer.base64, question)])
     if grammar:
         question = grammar.first_text(question, [])
+        messages = [Message("user", "", closer.base64, question)]
+        asking = native_asking(grammar, run.config, size, messages)
 
     def read(reply: Reply) -> Act:
         if grammar:
-            act, _ = read_any(reply, (closer.frame.width, closer.frame.height), grammar.name)
+            act, _ = read_any(reply, size, grammar.name)
             return act
         if run.profile.loop == "story":
             _, actions, _ = read_story(reply.message)
-            return read_action(next(iter(actions), None), "", run.profile.vocabulary)
-        return read_call(reply, run.profile.vocabulary)
+            return read_action(next(iter(actions), None), "", words)
+        return read_call(reply, words)
 
-    role = run.executor._replace(name="closer look")  # which hears no hints
-    messages = [Message("user", "", closer.base64, question)]
     try:
-        asking = run.session.used
-        if not run.session.requests:  # on a way that a person showed
-            asking = run.session.asking(run.executor, messages)
-            if grammar:
-                system = grammar.announce((closer.frame.width, closer.frame.height))
-                asking = Asking(messages, system)
-        asking = asking._replace(role=role, messages=messages, corrections=0)
-        found = run.session.ask_until_read(asking, read)
+        found = run.session.ask_until_read(asking._replace(role=role, shrinks=True), read)
     except ToolError as error:
         run.session.note_lost(error)
         return None
@@ -12218,22 +12233,24 @@ def refuse_replaced(run: Run, act: Act, seen: Frame, now: Frame | None = None) -
     """Raises ToolError if what the act is aimed at is not what the model saw any more."""
     # What changed under two pictures in a row does so by itself. After an act of its own, nobody
     # can tell.
+    progress = run.progress
     age_s = run.clock.now() - seen.taken_at
     if age_s < PICTURE_GOOD_S or seen.number <= run.actuator.used_frame:
         return
     now = now or run.eyes.again(seen)
     part = part_aimed_at(act, seen)
-    if run.progress.replaced < REPLACED_MOST and run.eyes.replaced(seen, now, part):
-        run.progress.replaced += 1
+    if progress.replaced < REPLACED_MOST and run.eyes.replaced(seen, now, part):
+        progress.replaced += 1
         raise ToolError(
             "What is there changed since your picture; decide by a new one.", "stale_frame"
         )
-    run.progress.replaced = 0
+    progress.replaced = 0
 
 
 def take_steps(run: Run, act: Act, frame: Frame) -> Deed:
     """Does the steps of an act, each through the gates on a look after the one before."""
-    whole = run.eyes.whole(frame)
+    eyes = run.eyes
+    whole = eyes.whole(frame)
     after = frame
     act_s = 0.0
     settle_s = 0.0
@@ -12247,7 +12264,7 @@ def take_steps(run: Run, act: Act, frame: Frame) -> Deed:
                     "another_window",
                 )
             begin = run.clock.now()
-            before = run.eyes.glance(whole)
+            before = eyes.glance(whole)
             deed = run.actuator.perform(step, after)
             done.append(deed)
             if deed.refused:
@@ -12255,7 +12272,7 @@ def take_steps(run: Run, act: Act, frame: Frame) -> Deed:
             if deed.acted:
                 run.logger.tell(Phase("waiting for the screen to rest"))
                 sent = run.clock.now()
-                after = run.eyes.settle(whole, before)
+                after = eyes.settle(whole, before)
                 act_s += sent - begin
                 settle_s += after.taken_at - sent
                 run.actuator.settled()
@@ -12287,20 +12304,15 @@ def seen_deed(run: Run, deed: Deed, frame: Frame, after: Frame) -> Deed:
     """Adds what the frames before and after a deed show."""
     progress = run.progress
     keep_screen(progress.screens, frame)
-    carets = 1
     box = run.eyes.changed(frame.clean, after.clean, frame, 1)
-    seen = box
-    if box is None:  # a caret may stand in another field now
-        carets = 0
-        seen = run.eyes.changed(frame.clean, after.clean, frame, 1, carets)
+    carets = 0 if box is None else 1  # one may stand in another field now
+    seen = box or run.eyes.changed(frame.clean, after.clean, frame, 1, carets)
     new = seen is not None and is_new(progress.screens, after, seen, carets)
     if new:
         progress.tried.clear()
     front = after.window.handle if after.window else 0
     typed = box and "text" in deed.act.args
-    if not typed and front != progress.filled:
-        front = 0
-    progress.filled = front
+    progress.filled = front if typed or front == progress.filled else 0
     if deed.refused:
         return replace(deed, new=new)
     region = box and on_grid(box, frame.rect)
@@ -12349,14 +12361,6 @@ CHECKS:
 {checks}
 
 {question}"""
-
-
-def question_again(question: str, refused: int) -> str:
-    """Returns a question that may have been answered with NO before, so often."""
-    if not refused:
-        return question
-    looks = count_of(refused, "earlier look")
-    return f"{looks} said NO, and may have been wrong or too early: judge afresh. {question}"
 
 
 UNDECIDED = "the fresh look did not decide it"
@@ -12426,14 +12430,11 @@ def keep_files(files: Mapping[str, FileFact], logger: ExecutionLogger) -> list[s
     kept: list[str] = []
     left = FILE_BYTES
     for path, (_, data) in files.items():
-        texts = []
-        for form in FORMS_OF_TEXT:
-            text = (data or b"").decode(form, "replace")
-            texts.append(text)
-        if data and len(data) <= left and [*map(logger.hide, texts)] == texts:
+        texts = [(data or b"").decode(form, "replace") for form in FORMS_OF_TEXT]
+        if data and len(data) <= left and logger.hide(texts) == texts:
             left -= len(data)
-            number = f"{logger.turn}_{len(kept) + 1}"  # of its task, of the file
-            name = f"kept_{number}_{Path(path).name[-80:]}"
+            # Of its task, and of the file.
+            name = f"kept_{logger.turn}_{len(kept) + 1}_{Path(path).name[-80:]}"
             with suppress(OSError):
                 in_run(logger.folder, name).write_bytes(data)
                 kept.append(name)
@@ -12456,32 +12457,33 @@ def text_in(data: bytes | None) -> str | None:
     return next((text for text in texts if not _NO_TEXT.search(text)), None)
 
 
-def are_proven(
-    checks: Iterable[str], before: Mapping[str, FileFact], now: Mapping[str, FileFact]
-) -> bool:
-    """Tells whether each file got what checks quote of it, and nothing else."""
-    proven = bool(before)
-    for path, (state, old) in before.items():
-        left = _words(text_in(now[path][1]) or "")
-        was = _words(text_in(old) or "")
-        named = re.compile(_name_pattern(path), re.IGNORECASE)
-        said: list[str] = []
-        for check in filter(named.search, checks):
-            quotes = re.findall(_QUOTED, check)
-            said += [_words(quoted) for quoted in quotes if not named.search(quoted)]
-        proven &= bool(said)
-        proven &= old is not None or state == NO_FILE  # else it may have held all that
-        for quoted in said:  # what was in it before may be what was to go
-            proven &= quoted in left and quoted not in was
-            left = _words(left.replace(quoted, "", 1))
-        proven &= left.strip(".") in ("", was)
-    return proven
+def is_proven(path: str, checks: Iterable[str], before: FileFact, now: FileFact) -> bool:
+    """Tells whether a file got what checks quote of it, and nothing else."""
+    state, old = before
+    if old is None and state != NO_FILE:  # it may have held all that
+        return False
+    was = _words(text_in(old) or "")
+    left = _words(text_in(now[1]) or "")
+    named = re.compile(_name_pattern(path), re.IGNORECASE)
+    said: list[str] = []
+    for check in filter(named.search, checks):
+        said += [
+            _words(quoted) for quoted in re.findall(_QUOTED, check) if not named.search(quoted)
+        ]
+    for quoted in said:  # what was in it before may be what was to go
+        if quoted not in left or quoted in was:
+            return False
+        left = _words(left.replace(quoted, "", 1))
+    return bool(said) and left.strip(".") in ("", was)
 
 
 def files_prove(run: Run, now: Mapping[str, FileFact]) -> bool:
     """Tells whether the task or the checks alone say what files got."""
-    said = (run.progress.done_when, [run.progress.task])
-    return any(are_proven(checks, run.progress.files, now) for checks in said)
+    files = run.progress.files
+    for checks in (run.progress.done_when, [run.progress.task]):
+        if files and all(is_proven(path, checks, files[path], now[path]) for path in files):
+            return True
+    return False
 
 
 # What a check says of a file if it certainly says nothing else: of other sentences a quote may be
@@ -12549,7 +12551,7 @@ def known_facts(run: Run, files: Mapping[str, FileFact], look: Look) -> list[str
     for path, (state, data) in files.items():
         text = text_in(data)
         holds = ""
-        if text is not None:
+        if text is not None and path in run.progress.task:  # which the person named
             # More of it than is told, or a secret could be cut.
             beginning = hide(text[: 4 * FILE_CHARS])[:FILE_CHARS]
             verb = "holds" if len(text) < FILE_CHARS else "begins"
@@ -12650,11 +12652,12 @@ def judge(run: Run, evidence: str, is_last: bool = False) -> Sequence[Ruling]:
         return verdict
     ask_for_checks(run)
     needed = YES_NEEDED
+    lead = sum(progress.answers)  # so many more of YES than of NO
     if not config.second_opinion:
         needed = 1
-        progress.lead = 0
+        lead = 0
     # A NO refuses, but for the last claim of a run, which nobody can repeat.
-    least = progress.lead
+    least = lead
     if is_last and needed > 1:
         least -= NO_MOST
     name = "end" if is_last else "check"
@@ -12662,22 +12665,25 @@ def judge(run: Run, evidence: str, is_last: bool = False) -> Sequence[Ruling]:
     no = 0
     while no < NO_MOST:
         files = file_facts(progress.task, *progress.done_when)
-        again, which = divmod(progress.judged, len(JUDGED_BY))
+        again, which = divmod(len(progress.answers), len(JUDGED_BY))
         if look is None or which == 0:
             run.eyes.zoom(None)
             look = run.eyes.look(f"turn_{progress.turn:04d}_{name}{again or ''}")
-        question = question_again(JUDGED_BY[which], progress.not_yet + no)
+        question = JUDGED_BY[which]
+        if progress.not_yet + no:
+            looks = count_of(progress.not_yet + no, "earlier look")
+            wrong = "may have been wrong or too early: judge afresh."
+            question = f"{looks} said NO, and {wrong} {question}"
         verdict = ask_about(run, look, files, question, evidence)
         evidence = ""
-        progress.judged += 1
-        if what_lacks(verdict):
+        answer = -1 if what_lacks(verdict) else 1
+        progress.answers.append(answer)
+        lead += answer
+        if answer < 0:
             no += 1
-            progress.lead -= 1
-            if progress.lead < least:
+            if lead < least:
                 break
-            continue
-        progress.lead += 1
-        if progress.lead >= needed or files_prove(run, files):
+        elif lead >= needed or files_prove(run, files):
             break
     run.logger.tell(
         VerificationRecord(
@@ -12695,19 +12701,15 @@ def ask_about(
     run: Run, look: Look, files: Mapping[str, FileFact], question: str, evidence: str
 ) -> list[Ruling]:
     """Asks the verifier about each check, unless a fact contradicts it."""
-    # An answer that decides nothing is asked for again, and then a NO. What a file holds is told of
-    # those that the person named.
+    # An answer that decides nothing is asked for again, and then a NO.
     progress = run.progress
-    told = {}
-    for path, (known, data) in files.items():
-        told[path] = (known, data if path in progress.task else None)
     text = fill_form(
         VERIFIER_FORM,
         "\n\n",
         task=progress.task,
         # On one line, or it could write FACTS of its own.
         claim=cut(evidence, FACT_CHARACTERS),
-        facts="\n".join(known_facts(run, told, look)),
+        facts="\n".join(known_facts(run, files, look)),
         checks=numbered_lines(progress.done_when),
         question=question,
     )
@@ -12772,9 +12774,8 @@ def last_look(run: Run, outcome: Outcome) -> Outcome:
     """Returns the outcome of a run that gave up, after a fresh look at the task."""
     # Its last turns may have been repeats after the task was done, and refusals may have been
     # wrong.
-    if outcome.kind not in ("stuck", "max_steps", "not_proven"):
-        return outcome
-    if not run.config.last_look or not run.progress.touched:
+    gave_up = outcome.kind in ("stuck", "max_steps", "not_proven")
+    if not (gave_up and run.config.last_look and run.progress.touched):
         return outcome
     try:
         verdict = judge(run, NO_CLAIM, is_last=True)
@@ -12828,30 +12829,26 @@ def texts_shown(run: Run) -> list[tuple[str, str]]:
     return known
 
 
-def facts_prove(run: Run) -> bool:
-    """Tells whether the task's files, or all its checks as Windows shows them, say so."""
-    checks = run.progress.done_when
-    if files_prove(run, file_facts(run.progress.task, *checks)):
-        return True
-    known = texts_shown(run)
-    return bool(checks) and all(is_shown(check, known, run.progress.task) for check in checks)
-
-
 def as_believed(run: Run, outcome: Outcome) -> Outcome:
     """Judges a run in which an act was refused or nothing was done, where words prove less.
 
     Nobody can tell by a rule whether just that act was the point: a completion needs a fact then,
     or the person's own word.
     """
+    task = run.progress.task
+    checks = run.progress.done_when
     refused = cut("; ".join(run.progress.refusals), 300)
     idle = not run.progress.touched and run.config.verify_completion
     if run.config.dry_run or outcome.kind != "completed" or not (refused or idle):
         return outcome
     with suppress(Win32Error):  # a locked screen proves nothing
-        if facts_prove(run):
+        if files_prove(run, file_facts(task, *checks)):
+            return outcome
+        known = texts_shown(run)
+        if checks and all(is_shown(check, known, task) for check in checks):
             return outcome
     if not refused:
-        said = examined(run, ANSWER_OR_DEED.format(run.progress.task)).upper()
+        said = examined(run, ANSWER_OR_DEED.format(task)).upper()
         if "ANSWER" in said and "DEED" not in said:
             return outcome._replace(kind="answered")
     why = f"You did not allow {refused}." if refused else "Nothing was done in this run."
@@ -12875,7 +12872,7 @@ GOAL_STATUS = "Goal status: {} -> {}"
 class Loop:
     """Asks, and reads the answer, in a profile's own way: `turn` calls each method in its order."""
 
-    idle: bool | None = None  # whether a turn without an act is progress
+    idle: Helped = None  # whether a turn without an act is progress
 
     def __init__(self, run: Run) -> None:
         self.run = run
@@ -12903,11 +12900,11 @@ class Loop:
         """Keeps what the model will be told of a deed; for the record it may be told otherwise."""
         return deed
 
-    def lost(self, error: ToolError, look: Look) -> bool | None:
+    def lost(self, error: ToolError, look: Look) -> Helped:
         """Keeps why no act came of a turn; whether that is progress."""
         return False
 
-    def close(self, helped: bool | None, end: Outcome | None) -> None:
+    def close(self, helped: Helped, end: Outcome | None) -> None:
         """Prepares the next turn after one that helped or not, or the run's end."""
 
 
@@ -12917,7 +12914,7 @@ def turn(run: Run, loop: Loop) -> None:
     Looks at the screen, asks the model, reads its reply as acts, performs each, judges what came
     of it and records that. Raises End where the run is over.
     """
-    helped: list[bool | None] = []
+    helped: list[Helped] = []
     end: Outcome | None = None
     look = loop.look()
     try:
@@ -12933,7 +12930,7 @@ def turn(run: Run, loop: Loop) -> None:
     except ToolError as error:  # no reply, or one without an act that can be done
         run.session.note_lost(error)
         helped.append(loop.lost(error, look))
-    progress: bool | None = True in helped  # all in all; None: neither that nor a lack of it
+    progress: Helped = True in helped  # all in all; None: neither that nor a lack of it
     if not progress and False not in (helped or [loop.idle]):
         progress = None
     end = end or escalate(run, progress)
@@ -13034,18 +13031,11 @@ def is_watching(run: Run, look: Look) -> bool:
     return news and may_wait(run)
 
 
-def with_tools_meant(run: Run, instructions: str) -> str:
-    """The planner's words, and which tools it means where it says other names."""
-    words = run.profile.words(run.executor)
-    for name in dict.fromkeys(re.findall(r"(?<![\w.\"'])[a-z]+_[a-z_]+\b", instructions)):
-        meant = words.meant(name)
-        if meant not in ("", name) and name not in run.progress.task:
-            instructions += f" ({name} is the tool {meant}.)"
-    return instructions
-
-
 def follow_plan(run: Run, act: Act) -> Deed:
-    """Takes a plan over, or archives; neither is progress nor a lack of it."""
+    """Takes a plan over, or archives; neither is progress nor a lack of it.
+
+    Behind instructions stands which tools they mean where they say other names.
+    """
     progress = run.progress
     args = act.args
     if act.name == "archive":
@@ -13061,7 +13051,13 @@ def follow_plan(run: Run, act: Act) -> Deed:
     progress.done_when = progress.done_when or checks
     if not progress.touched:  # what their files hold now they held before
         progress.files = {**file_facts(*progress.done_when), **progress.files}
-    progress.execution_instructions = with_tools_meant(run, args["instructions"])
+    instructions = args["instructions"]
+    words = run.profile.words(run.executor)
+    for name in dict.fromkeys(re.findall(r"(?<![\w.\"'])[a-z]+_[a-z_]+\b", instructions)):
+        meant = words.meant(name)
+        if meant not in ("", name) and name not in progress.task:
+            instructions += f" ({name} is the tool {meant}.)"
+    progress.execution_instructions = instructions
     return Deed(act, f"plan: {args['instructions']}", helped=None)
 
 
@@ -13087,22 +13083,17 @@ NEAR = 50  # steps of the grid, within which places are said for the same thing
 def judge_deed(run: Run, deed: Deed) -> Deed:
     """Tells of what was done by hand whether it helped."""
     progress = run.progress
-    helped: bool | None = deed.new or deed.became == "dry"
+    helped: Helped = deed.new or deed.became == "dry"
     if deed.refused == OTHER_CONTROL and len(progress.objected) == 1:
         helped = None  # only one in a row, so that objections cannot go on without end
     elif deed.changed and not helped and progress.is_new_try(deed.act, NEAR):
         helped = None  # to a screen that is known each way leads once
     if deed.begun or deed.became == "dry":
         progress.touched += 1
-        progress.judged = 0
-        progress.lead = 0
-        if deed.begun and deed.changed is not False:
-            progress.stirred = True
-        elif progress.stirred is None:
-            progress.stirred = False
-    if (
-        deed.act.name == "move"
-    ):  # screens are compared without the pointer, so a move changes nothing
+        progress.answers.clear()
+        progress.stirred = progress.stirred or (deed.begun and deed.changed is not False)
+    if deed.act.name == "move":
+        # Screens are compared without the pointer, so that a move changes nothing.
         helped = progress.is_new_try(deed.act) and not deed.refused
         deed = replace(deed, changed=None)
     if helped:
@@ -13188,7 +13179,7 @@ def archive_by_itself(run: Run, keep: int) -> int:
 RECOVER = "recover"
 
 
-def escalate(run: Run, helped: bool | None) -> Outcome | None:
+def escalate(run: Run, helped: Helped) -> Outcome | None:
     """The planner reviews, the recovery keys are pressed, the run ends as stuck."""
     config = run.config
     progress = run.progress
@@ -13510,7 +13501,7 @@ class Repeat(Loop):
             holds = f"{quoted_control(control)} holds {control.value!r}, not {step.picked!r}"
             raise End(Outcome("differs", holds))
 
-    def close(self, helped: bool | None, end: Outcome | None) -> None:
+    def close(self, helped: Helped, end: Outcome | None) -> None:
         if self.deed is None or self.needs_look:
             return
         if self.deed.refused:
@@ -13607,234 +13598,9 @@ CLOSER_PICTURE = """CLOSER LOOK: the picture shows a quarter of the screen in fu
 positions are on its own grid. After one action it shows all again."""
 ONLY_DESKTOP = "none, only the desktop: no program is open. open_app starts one"
 
-PLANNER_IN_A_ROW = 2  # requests to it: one to archive, one to plan; then the executor has its turn
-
-
-def history_text(record: ActionRecord) -> str:
-    """Tells an action of before, as the planner and the executor hear of it."""
-    effect = cut(record.result, EVIDENCE_CHARS if record.claims else 100)
-    if record.changed is not None:
-        effect = "screen changed" if record.changed else "screen did not change"
-        if record.known:
-            effect += f"; {cut(record.known, 160)}"
-    return fill_form(
-        ACTION_FORM,
-        turn=record.turn,
-        tool=record.tool,
-        args="" if record.evidence else f" {cut(record.args, 100)}",
-        effect=effect,
-        evidence=cut(record.evidence, EVIDENCE_CHARS),
-        # Many call a tool without a word but its reasoning.
-        said=cut(record.response_text or record.reasoning, OLDER_REPORT_CHARS),
-    )
-
-
-def archives_text(run: Run) -> list[str]:
-    """Tells what is archived, a line each."""
-    archives = run.progress.memory.all_snapshots
-    lines = ["COMPLETED_WORK:"] if archives else []
-    for number, snapshot in enumerate(archives, 1):
-        summary = cut(snapshot.summary, 180)
-        patterns = cut(snapshot.patterns, 120)
-        lines.append(fill_form(ARCHIVE_FORM, number=number, summary=summary, patterns=patterns))
-    return lines
-
 
 REVIEW_QUESTION = """Review the recent actions: is there progress, failure, completion? Give the \
 next instruction."""
-
-
-class TwoAgents(Loop):
-    """A planner that does not see the screen, and an executor that does, or one alone."""
-
-    requests = 0  # before this turn
-    said = ""  # the words of the last reply that called a tool, or should have
-    plan_is_step = False  # whether a planner's turn counts as one of max_steps
-
-    def __init__(self, run: Run) -> None:
-        super().__init__(run)
-        progress = run.progress
-        self.has_planner = "planner" in run.profile.roles
-        if self.has_planner and not progress.turn:
-            run.eyes.look()  # what the screen was before, for people: no act relies on it
-        if not self.has_planner:  # older journals say PLANNING of one alone, too
-            progress.mode = "EXECUTION"
-        elif progress.needs_review or not progress.execution_instructions:
-            progress.mode = "PLANNING"
-
-    @property
-    def plans(self) -> bool:
-        """Tells whether the planner has the turn."""
-        return self.run.progress.mode == "PLANNING"
-
-    @property
-    def role(self) -> Role:
-        """Gives the role that has the turn."""
-        return self.run.profile.roles["planner" if self.plans else "executor"]
-
-    def look(self) -> Look:
-        run = self.run
-        progress = run.progress
-        self.requests = run.session.requests
-        self.said = ""
-        if self.plans:
-            return NO_LOOK
-        progress.planner_streak = 0
-        progress.since_review += 1
-        self.make_room()
-        return run.eyes.look()
-
-    def make_room(self) -> None:
-        """Archives by itself, what was done being certain."""
-        if self.run.progress.memory.needs_compression:
-            archive_by_itself(self.run, self.run.config.memory_keep_actions)
-
-    def review_is_due(self) -> bool:
-        progress = self.run.progress
-        interval = self.run.config.review_interval or sys.maxsize
-        return progress.needs_review or progress.since_review >= interval
-
-    def request(self, look: Look) -> Asking | None:
-        """Asks a role a question behind the run's story."""
-        run = self.run
-        progress = run.progress
-        corrections = run.config.reply_corrections
-        if self.plans:
-            left = max(1, PLANNER_IN_A_ROW - progress.planner_streak)
-            corrections = min(corrections, left - 1)
-        briefing = self.role.briefing.format(
-            **vars(run.config),
-            task=progress.task,
-            plan=cut(progress.plan, run.profile.report.plan_chars),
-            instructions=progress.execution_instructions,
-        )
-        message = run.session.placed(self.context(), self.question(look), look.base64)
-        asking = run.session.asking(self.role, [message])
-        return asking._replace(
-            system=briefing + asking.system,
-            shrinks=len(progress.memory.active_history) > 1,
-            corrections=corrections,
-        )
-
-    def context(self) -> str:
-        """Tells the task, the plan and what was done."""
-        run = self.run
-        progress = run.progress
-        form = run.profile.report
-        active = []
-        before: Sequence[object] = []
-        times = 1
-        for record in progress.memory.active_history:
-            done = [record.tool, record.args, record.changed]
-            in_vain = record.changed is False
-            times = times + 1 if in_vain and done == before else 1
-            again = f"  Turn_{record.turn}: the same, {times} times now, for nothing"
-            active.append(history_text(record) if times == 1 else again)
-            before = done
-        return fill_form(
-            CONTEXT_FORM,
-            "\n\n",
-            task=progress.task,
-            dry_run=DRY_RUN if run.config.dry_run else "",
-            done_when=numbered_lines(progress.done_when),
-            plan=cut(progress.plan, form.plan_chars),
-            orders=form.orders,
-            instructions=progress.execution_instructions,
-            memory="\n".join([*archives_text(run), "RECENT_ACTIONS:", *active]),
-        )
-
-    def question(self, look: Look) -> str:
-        """Asks the role whose turn it is."""
-        run = self.run
-        progress = run.progress
-        if self.plans:
-            return fill_form(
-                PLANNER_FORM,
-                stalled=progress.stalled if progress.stalled > 1 else 0,
-                question=REVIEW_QUESTION if progress.execution_instructions else FIRST_QUESTION,
-            )
-        listed = run.controls.listed(look)
-        last = progress.memory.get_last_action_for_validation()
-        windows = run.eyes.windows()
-        behind = [other for other in windows if not same_window(other, look.window)]
-        return fill_form(
-            EXECUTOR_FORM,
-            window=ONLY_DESKTOP if is_desktop(look.window) else title_text(look.window),
-            closer=CLOSER_PICTURE if look.frame.whole else "",
-            listed=listed and LISTED.format(listed),
-            behind=windows_text(behind) if behind else "",
-            done=cut(last.result, 300),
-            region="{},{}-{},{}".format(*last.region) if last.region else "",
-            stalled=run.told_stalls,
-            turn=progress.turn,
-            most=progress.first + progress.planned + run.config.max_steps,
-        )
-
-    def read(self, look: Look, reply: Reply) -> Act:
-        self.said = without_calls(cut_repetition(strip_think(reply.text)))
-        act = read_call(reply, self.run.profile.words(self.role))
-        return replace(act, said=self.said)
-
-    def heard(self, deed: Deed, look: Look) -> Deed:
-        if self.plans:
-            self.run.progress.no_plan = ""
-            self.end_planning(deed.result, deed.act)
-        return deed
-
-    def lost(self, error: ToolError, look: Look) -> bool | None:
-        run = self.run
-        progress = run.progress
-        why = str(error)
-        said = self.said
-        if isinstance(error, Unanswered):
-            why = error.told
-            said = ""
-        if run.session.full:
-            self.forget()
-        if self.plans:
-            progress.no_plan = why
-            progress.plan = said or progress.plan
-            self.end_planning("no usable plan", None)
-            return None
-        if run.grammar:  # whose correction says what is wrong
-            why = NO_USABLE_CALL
-        note_action(run, ActionRecord("no_call", "", why, look.screenshot, said))
-        return False
-
-    def forget(self) -> None:
-        """Archives half of what was done, so that a request is shorter."""
-        active = len(self.run.progress.memory.active_history)
-        if active > 1:
-            archive_by_itself(self.run, active // 2)
-
-    def goes_on(self, act: Act | None) -> bool:
-        """Tells whether the planner has the next turn, too, after this act."""
-        return False
-
-    def end_planning(self, done: str, act: Act | None) -> None:
-        """Gives memory room and, unless the planner goes on, the executor the next turn."""
-        run = self.run
-        progress = run.progress
-        progress.planned += not self.plan_is_step
-        progress.planner_streak += run.session.requests - self.requests
-        if progress.memory.needs_compression:
-            number = archive_by_itself(run, run.config.memory_keep_actions)
-            done += f"; archived {number} turns by itself"
-        role = self.role
-        if not self.goes_on(act) or progress.planner_streak >= PLANNER_IN_A_ROW:
-            if not progress.execution_instructions:  # a silent planner must not stop the run
-                progress.execution_instructions = f"Carry out the task: {progress.task}"
-            progress.mode = "EXECUTION"
-            progress.needs_review = False
-            progress.since_review = 0
-        run.logger.tell(
-            PlanRecord(done, progress.plan, progress.execution_instructions, progress.done_when)
-        )
-        tell_turn(run, role.name, done, "")
-
-    def close(self, helped: bool | None, end: Outcome | None) -> None:
-        if self.has_planner and self.review_is_due():
-            self.run.progress.mode = "PLANNING"
 
 
 def chosen_grammar(config: Config, profile: Profile, model: ModelInfo) -> Grammar | None:
@@ -13864,14 +13630,6 @@ def at_size_of(desktop: Desktop, config: Config) -> Config:
     """Returns the config with the size of the desktop's pictures."""
     size = frame_size(resolve_area(config.area, desktop), config)
     return replace(config, screen_capture_w=size.width, screen_capture_h=size.height)
-
-
-def native_asking(
-    grammar: Grammar, config: Config, picture: Size, messages: Sequence[Message]
-) -> Asking:
-    """Gives a request in a grammar, with pictures of that size."""
-    settings = {**grammar.sampling, **set_sampling(config)}
-    return Asking(messages, grammar.announce(picture), settings=settings)
 
 
 NATIVE_NOTES = """\
@@ -13924,50 +13682,32 @@ class NativeTurn(NamedTuple):
     number: int
 
 
-class Native(TwoAgents):
-    """An executor, with or without a planner, that is asked in the grammar of its model."""
+class Native:
+    """Asks the executor in the grammar of its model, and keeps the turns whose picture is shown."""
 
-    def __init__(self, run: Run) -> None:
-        super().__init__(run)
-        assert run.grammar
-        self.grammar = run.grammar
+    def __init__(self, run: Run, grammar: Grammar) -> None:
+        self.run = run
+        self.grammar = grammar
         config = run.config
         size = frame_size(resolve_area(config.area, run.eyes.desktop), config)
-        self.picture = run.grammar.picture.seen_size(size)
+        self.picture = grammar.picture.seen_size(size)
         run.eyes.picture = self.picture
         # Before the present turn, as many as keep their picture.
-        most = config.keep_last_screenshots or run.grammar.screenshots
+        most = config.keep_last_screenshots or grammar.screenshots
         self.shown: deque[NativeTurn] = deque(maxlen=most - 1)
 
-    def make_room(self) -> None:
-        """Archives where there is a planner: alone, a grammar has a history of its own."""
-        if self.has_planner:
-            super().make_room()
-
-    def request(self, look: Look) -> Asking | None:
-        if self.plans:
-            return super().request(look)
-        run = self.run
-        earlier = len(run.progress.memory.active_history) + len(self.shown)
-        asking = native_asking(self.grammar, run.config, self.picture, self.messages(look))
-        return asking._replace(
-            role=run.executor,
-            shrinks=earlier > 1,
-            corrections=run.config.reply_corrections,
-            advice=self.grammar.correction,
-        )
-
-    def messages(self, look: Look) -> list[Message]:
-        """Gives the turns whose pictures are shown, the first with the task and steps before it."""
+    def request(self, look: Look) -> Asking:
+        """Shows the last turns with their pictures, the first with the task and steps before it."""
         # The last has notes on what no picture tells; without them a reply that was refused, and is
         # shown as it was, would be repeated for ever.
-        config = self.run.config
-        progress = self.run.progress
+        run = self.run
+        progress = run.progress
         grammar = self.grammar
+        memory = progress.memory
         first_shown = self.shown[0].number if self.shown else progress.turn
-        archived = any(snapshot.turns for snapshot in progress.memory.all_snapshots)
+        archived = any(snapshot.turns for snapshot in memory.all_snapshots)
         told = ["(earlier steps, left out)"] if archived else []
-        for record in progress.memory.active_history:
+        for record in memory.active_history:
             if record.turn < first_shown:
                 told.append(native_step(record))
         words = grammar.first_text(progress.execution_instructions or progress.task, told)
@@ -13976,39 +13716,264 @@ class Native(TwoAgents):
             messages += shown_to(grammar, words, earlier.image)
             words = ""
             messages.append(Message("assistant", earlier.reply))
-        last = progress.memory.get_last_action_for_validation()
-        listed = self.run.controls.listed(look, grammar.sides(self.picture))
+        last = memory.get_last_action_for_validation()
+        listed = run.controls.listed(look, grammar.sides(self.picture))
         notes = fill_form(
             NATIVE_NOTES,
-            dry_run=DRY_RUN if config.dry_run else "",
+            dry_run=DRY_RUN if run.config.dry_run else "",
             thought=cut(last.reasoning, THOUGHT_CHARS),
             effect=cut(unseen_effect(last), EVIDENCE_CHARS),
             recovered=RECOVERED if progress.just_recovered else "",
-            stalled=self.run.told_stalls,
+            stalled=run.told_stalls,
             listed=listed and LISTED.format(listed),
         )
-        words = f"{words}\n\n{notes}".strip()
-        return messages + shown_to(grammar, words, look.base64)
+        messages += shown_to(grammar, f"{words}\n\n{notes}".strip(), look.base64)
+        asking = native_asking(grammar, run.config, self.picture, messages)
+        return asking._replace(
+            role=run.executor,
+            shrinks=len(memory.active_history) + len(self.shown) > 1,
+            corrections=run.config.reply_corrections,
+            advice=grammar.correction,
+        )
 
-    def read(self, look: Look, reply: Reply) -> Act:
-        if self.plans:
-            return super().read(look, reply)
-        session = self.run.session
+    def read(self, reply: Reply) -> Act:
         act, is_its_form = read_any(reply, self.picture, self.grammar.name)
         if not is_its_form:
             another = f"another grammar than {self.grammar.name}"
-            session.say_once(another, f"note: the model answers in {another}; see --grammar.")
-        if session.full:
-            self.forget()
-        if act.name != PERSON:
-            said = reply_as_it_was(reply)
-            self.shown.append(NativeTurn(look.base64, said, self.run.progress.turn))
+            told = f"note: the model answers in {another}; see --grammar."
+            self.run.session.say_once(another, told)
         return act
 
+
+class TwoAgents(Loop):
+    """A planner that does not see the screen, and an executor that does, or one alone."""
+
+    said = ""  # the words of the last reply that called a tool, or should have
+    plan_is_step = False  # whether a planner's turn counts as one of max_steps
+    planner_corrections = 1  # most; it is asked twice in a row, then the executor has its turn
+    archives = True  # whether the program archives before the executor's turn
+    context_form = CONTEXT_FORM
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        progress = run.progress
+        self.has_planner = "planner" in run.profile.roles
+        if self.has_planner and not progress.turn:
+            run.eyes.look()  # what the screen was before, for people: no act relies on it
+        if not self.has_planner:  # older journals say PLANNING of one alone, too
+            progress.mode = "EXECUTION"
+        elif progress.needs_review or not progress.execution_instructions:
+            progress.mode = "PLANNING"
+        self.native = Native(run, run.grammar) if run.grammar else None
+        if self.native and not self.has_planner:  # alone, a grammar has a history of its own
+            self.archives = False
+
+    @property
+    def plans(self) -> bool:
+        """Tells whether the planner has the turn."""
+        return self.run.progress.mode == "PLANNING"
+
+    @property
+    def role(self) -> Role:
+        """Gives the role that has the turn."""
+        return self.run.profile.roles["planner" if self.plans else "executor"]
+
+    def look(self) -> Look:
+        run = self.run
+        progress = run.progress
+        self.said = ""
+        if self.plans:
+            return NO_LOOK
+        progress.since_review += 1
+        if self.archives and progress.memory.needs_compression:
+            archive_by_itself(run, run.config.memory_keep_actions)
+        return run.eyes.look()
+
+    def request(self, look: Look) -> Asking | None:
+        """Asks a role a question behind the run's story."""
+        if self.native and not self.plans:
+            return self.native.request(look)
+        run = self.run
+        progress = run.progress
+        corrections = run.config.reply_corrections
+        if self.plans:
+            corrections = min(corrections, self.planner_corrections)
+        briefing = self.role.briefing.format(
+            **vars(run.config),
+            task=progress.task,
+            plan=cut(progress.plan, run.profile.report.plan_chars),
+            instructions=progress.execution_instructions,
+        )
+        message = run.session.placed(self.context(), self.question(look), look.base64)
+        asking = run.session.asking(self.role, [message])
+        return asking._replace(
+            system=briefing + asking.system,
+            shrinks=len(progress.memory.active_history) > 1,
+            corrections=corrections,
+        )
+
+    def context(self) -> str:
+        """Tells the task, the plan and what was done."""
+        run = self.run
+        progress = run.progress
+        form = run.profile.report
+        archives = progress.memory.all_snapshots
+        lines = ["COMPLETED_WORK:"] if archives else []
+        for number, archive in enumerate(archives, 1):
+            summary = cut(archive.summary, 180)
+            patterns = cut(archive.patterns, 120)
+            lines.append(fill_form(ARCHIVE_FORM, number=number, summary=summary, patterns=patterns))
+        return fill_form(
+            self.context_form,
+            "\n\n",
+            task=progress.task,
+            dry_run=DRY_RUN if run.config.dry_run else "",
+            done_when=numbered_lines(progress.done_when),
+            plan=cut(progress.plan, form.plan_chars),
+            orders=form.orders,
+            instructions=progress.execution_instructions,
+            mode=run.profile.modes.get(progress.mode, progress.mode),
+            turn=progress.turn,
+            memory="\n".join([*lines, *self.actions()]),
+        )
+
+    def actions(self) -> list[str]:
+        """Tells the latest actions, a line each."""
+        lines = ["RECENT_ACTIONS:"]
+        before: Sequence[object] = []
+        times = 1
+        for record in self.run.progress.memory.active_history:
+            done = [record.tool, record.args, record.changed]
+            in_vain = record.changed is False
+            times = times + 1 if in_vain and done == before else 1
+            before = done
+            if times > 1:
+                lines.append(f"  Turn_{record.turn}: the same, {times} times now, for nothing")
+                continue
+            effect = cut(record.result, EVIDENCE_CHARS if record.claims else 100)
+            if record.changed is not None:
+                effect = "screen did not change" if in_vain else "screen changed"
+                if record.known:
+                    effect += f"; {cut(record.known, 160)}"
+            lines.append(
+                fill_form(
+                    ACTION_FORM,
+                    turn=record.turn,
+                    tool=record.tool,
+                    args="" if record.evidence else f" {cut(record.args, 100)}",
+                    effect=effect,
+                    evidence=cut(record.evidence, EVIDENCE_CHARS),
+                    # Many call a tool without a word but its reasoning.
+                    said=cut(record.response_text or record.reasoning, OLDER_REPORT_CHARS),
+                )
+            )
+        return lines
+
+    def question(self, look: Look) -> str:
+        """Asks the role whose turn it is."""
+        run = self.run
+        progress = run.progress
+        if self.plans:
+            return fill_form(
+                PLANNER_FORM,
+                stalled=progress.stalled if progress.stalled > 1 else 0,
+                question=REVIEW_QUESTION if progress.execution_instructions else FIRST_QUESTION,
+            )
+        listed = run.controls.listed(look)
+        last = progress.memory.get_last_action_for_validation()
+        windows = run.eyes.windows()
+        behind = [other for other in windows if not same_window(other, look.window)]
+        return fill_form(
+            EXECUTOR_FORM,
+            window=ONLY_DESKTOP if is_desktop(look.window) else title_text(look.window),
+            closer=CLOSER_PICTURE if look.frame.whole else "",
+            listed=listed and LISTED.format(listed),
+            behind=windows_text(behind) if behind else "",
+            done=cut(last.result, 300),
+            region="{},{}-{},{}".format(*last.region) if last.region else "",
+            stalled=run.told_stalls,
+            turn=progress.turn,
+            most=progress.first + progress.planned + run.config.max_steps,
+        )
+
+    def read(self, look: Look, reply: Reply) -> Act:
+        run = self.run
+        native = self.native
+        if native and not self.plans:
+            act = native.read(reply)
+            if run.session.full:
+                self.forget()
+            if act.name != PERSON:
+                shown = NativeTurn(look.base64, reply_as_it_was(reply), run.progress.turn)
+                native.shown.append(shown)
+            return act
+        self.said = without_calls(cut_repetition(strip_think(reply.text)))
+        act = read_call(reply, run.profile.words(self.role))
+        return replace(act, said=self.said)
+
+    def heard(self, deed: Deed, look: Look) -> Deed:
+        if self.plans:
+            self.run.progress.no_plan = ""
+            self.end_planning(deed.result, deed.act)
+        return deed
+
+    def lost(self, error: ToolError, look: Look) -> Helped:
+        run = self.run
+        progress = run.progress
+        why = str(error)
+        said = self.said
+        if isinstance(error, Unanswered):
+            why = error.told
+            said = ""
+        if run.session.full:
+            self.forget()
+        if self.plans:
+            progress.no_plan = why
+            progress.plan = said or progress.plan
+            self.end_planning("no usable plan", None)
+            return None
+        if self.native:  # whose correction says what is wrong
+            why = NO_USABLE_CALL
+        note_action(run, ActionRecord("no_call", "", why, look.screenshot, said))
+        return False
+
     def forget(self) -> None:
-        """Shows no earlier turn any more, and archives half of them."""
-        self.shown.clear()
-        super().forget()
+        """Archives half of what was done, so that a request is shorter."""
+        if self.native:
+            self.native.shown.clear()
+        active = len(self.run.progress.memory.active_history)
+        if active > 1:
+            archive_by_itself(self.run, active // 2)
+
+    def goes_on(self, act: Act | None) -> bool:
+        """Tells whether the planner has the next turn, too, after this act."""
+        return False
+
+    def end_planning(self, done: str, act: Act | None) -> None:
+        """Gives memory room and, unless the planner goes on, the executor the next turn."""
+        run = self.run
+        progress = run.progress
+        progress.planned += not self.plan_is_step
+        if progress.memory.needs_compression:
+            number = archive_by_itself(run, run.config.memory_keep_actions)
+            done += f"; archived {number} turns by itself"
+        role = self.role
+        if not self.goes_on(act):
+            if not progress.execution_instructions:  # a silent planner must not stop the run
+                progress.execution_instructions = f"Carry out the task: {progress.task}"
+            progress.mode = "EXECUTION"
+            progress.needs_review = False
+            progress.since_review = 0
+        run.logger.tell(
+            PlanRecord(done, progress.plan, progress.execution_instructions, progress.done_when)
+        )
+        tell_turn(run, role.name, done, "")
+
+    def close(self, helped: Helped, end: Outcome | None) -> None:
+        progress = self.run.progress
+        interval = self.run.config.review_interval or sys.maxsize
+        if self.has_planner and (progress.needs_review or progress.since_review >= interval):
+            progress.mode = "PLANNING"
 
 
 ####################################################################################################
@@ -14038,17 +14003,6 @@ ERROR_TYPES = {
 
 def refusal(kind: str, text: str) -> JsonDict:
     return {"ok": False, "error": {"type": ERROR_TYPES.get(kind, kind), "message": text}}
-
-
-def deed_answer(deed: Deed) -> JsonDict:
-    if deed.refused:
-        return refusal(deed.refused, deed.result)
-    answer: JsonDict = {"ok": True, "result": deed.result}
-    if deed.changed is not None:
-        answer["screen"] = "changed" if deed.changed else "did not change"
-    if deed.changed:
-        answer["region"] = deed.region
-    return answer
 
 
 SCREENSHOTS_KEPT = 2  # as described
@@ -14084,11 +14038,12 @@ class Chat(Loop):
     """One conversation, whose steps leave as a whole: no answer ever stands without its call."""
 
     thought_left = LEFT_OUT  # of an older thought
+    words_end = False  # whether any words without a call end the run
 
     def __init__(self, run: Run) -> None:
         super().__init__(run)
         folder = run.logger.folder / "screenshots"  # of the conversation that a resumed run has
-        self.screenshots = len(list(folder.glob(f"{run.config.dump_prefix}*")))  # taken so far
+        self.screenshots = len([*folder.glob(f"{run.config.dump_prefix}*")])  # taken so far
         # Each an assistant's message, the answers to its calls, and at most one screenshot.
         self.steps: list[list[Message]] = []
         self.frame: Frame | None = None  # of the last screenshot
@@ -14096,6 +14051,7 @@ class Chat(Loop):
         self.called = 0  # calls so far
         self.looked = False  # whether the last reply only looked
         self.reply: Reply | None = None  # that is answered
+        self.said = ""  # the words of it
         self.condense(0)
         if run.profile.opening:  # the program calls a tool, as if the model had done it
             words = run.profile.vocabulary
@@ -14126,7 +14082,8 @@ class Chat(Loop):
         profile = run.profile
         touched = run.progress.touched
         self.reply = reply
-        said = self.said
+        said = strip_end_tokens(cut_repetition(strip_think(reply.text))).strip()
+        self.said = said
         try:
             if len(harmless_calls(reply)) > 1 and profile.one_call:
                 raise ToolError(
@@ -14135,24 +14092,14 @@ class Chat(Loop):
             act = read_call(reply, profile.words(run.executor))
         except ToolError as error:
             insists = self.silent >= run.config.reply_corrections
-            if error.kind == "no_call" and self.answers(said, insists):
+            ends = said != "" if self.words_end else is_answer(said, insists)
+            if error.kind == "no_call" and ends:
                 return final_answer(said)
             raise
         if touched >= run.config.max_steps and act.name in HANDS:
             acts = count_of(touched, "act")
             raise End(Outcome("max_steps", f"Not completed within {acts} on the desktop."))
         return replace(act, said=said)
-
-    def answers(self, said: str, insists: bool) -> bool:
-        """Tells whether words without a call end the task."""
-        return is_answer(said, insists)
-
-    @property
-    def said(self) -> str:
-        """Gives the words of the reply."""
-        if self.reply is None:
-            return ""
-        return strip_end_tokens(cut_repetition(strip_think(self.reply.text))).strip()
 
     def acts(self, look: Look) -> Iterable[tuple[Act, Look]]:
         return [(act, self.look_before(act)) for act, _ in super().acts(look)]
@@ -14183,34 +14130,39 @@ class Chat(Loop):
 
     def heard(self, deed: Deed, look: Look) -> Deed:
         self.silent = 0
-        if deed.act.name == FINAL_ANSWER:
+        act = deed.act
+        picture = None
+        if act.name == FINAL_ANSWER:
             spoken = Message("assistant", without_calls(self.said[:2000]) or "...")
             told = Message("user", f"{deed.result} Do the next step for it now, by one tool call.")
             self.steps.append([spoken, told])
             self.looked = False
             return deed
-        answer = deed_answer(deed)
-        picture = None
-        if deed.act.name == "observe":
+        if act.name == "observe":
             # To look once after an act, whatever it did, is no lack of progress.
             helped = deed.helped or (False if self.looked else None)
             self.looked = True
             deed = replace(deed, result=f"Screenshot {self.screenshots}", helped=helped)
-            answer = self.screenshot_answer(look)
             picture = self.shown(look)
-        self.answer(answer, picture, deed.act.call)
+            frame = look.frame
+            answer: JsonDict = {
+                "ok": True,
+                "screenshot": self.screenshots,
+                "file": look.screenshot,
+                "size": [frame.width, frame.height],
+                "screen_size": [frame.area.width, frame.area.height],
+                "window": look.window.title if look.window else "",
+            }
+        elif deed.refused:
+            answer = refusal(deed.refused, deed.result)
+        else:
+            answer = {"ok": True, "result": deed.result}
+            if deed.changed is not None:
+                answer["screen"] = "changed" if deed.changed else "did not change"
+            if deed.changed:
+                answer["region"] = deed.region
+        self.answer(answer, picture, act.call)
         return deed
-
-    def screenshot_answer(self, look: Look) -> JsonDict:
-        frame = look.frame
-        return {
-            "ok": True,
-            "screenshot": self.screenshots,
-            "file": look.screenshot,
-            "size": [frame.width, frame.height],
-            "screen_size": [frame.area.width, frame.area.height],
-            "window": look.window.title if look.window else "",
-        }
 
     def answer(
         self, answer: JsonDict, picture: Message | None, read: ToolCall | None = None
@@ -14229,35 +14181,32 @@ class Chat(Loop):
         self.called += len(calls)
         self.steps.append([*step, picture] if picture else step)
 
-    def lost(self, error: ToolError, look: Look) -> bool | None:
+    def lost(self, error: ToolError, look: Look) -> Helped:
         run = self.run
-        why = str(error)
         if isinstance(error, Unanswered):
             if run.session.full:  # the least of the chat may fit
                 self.condense(1)
-            note_action(run, ActionRecord("no_reply", error.kind, why))
+            note_action(run, ActionRecord("no_reply", error.kind, str(error)))
             return False
         self.silent += 1
         self.looked = False
-        note_action(run, ActionRecord("no_call", error.kind, why, response_text=self.said))
+        note_action(run, ActionRecord("no_call", error.kind, str(error), response_text=self.said))
         return self.correct(error)
 
-    def correct(self, error: ToolError) -> bool | None:
+    def correct(self, error: ToolError) -> Helped:
         """Tells why there is no call; whether the turn was progress."""
-        run = self.run
-        kind = run.profile.errors.get(error.kind, error.kind)
+        profile = self.run.profile
         told = correction(error)
         picture = None
         if error.kind == "no_call":
             told += f" {SAY_DONE}"
         elif error.kind == "stale_frame":
             picture = self.shown(self.take_screenshot())
-        self.answer(refusal(kind, told), picture)
+        self.answer(refusal(profile.errors.get(error.kind, error.kind), told), picture)
         # The first ones cost no turn, as in other profiles.
-        insists = self.silent > run.config.reply_corrections
-        return False if insists else None
+        return False if self.silent > self.run.config.reply_corrections else None
 
-    def close(self, helped: bool | None, end: Outcome | None) -> None:
+    def close(self, helped: Helped, end: Outcome | None) -> None:
         """Prunes it: seldom, and then much at once, since the server reads it all anew then."""
         config = self.run.config
         if self.reply is None:
@@ -14311,15 +14260,6 @@ BOXES_MOST = 8
 
 
 OBSERVATION_CHARS = 1500  # of its story that the model gets back: three times what it is asked for
-
-
-def story_mark(act: Act) -> JsonDict:
-    mark = {"name": act.call.name, **act.call.arguments}
-    mark.pop("label", None)
-    for number, place in enumerate(act.places, 1):
-        mark[f"x{number}"] = place.x
-        mark[f"y{number}"] = place.y
-    return mark
 
 
 def _draw_label(canvas: Canvas, text: str, place: Point, gap: int, taken: list[Rect]) -> None:
@@ -14435,9 +14375,11 @@ class Story(Loop):
 
     idle = False
     plan_is_step = False  # whether a turn without an act that was done counts as one of max_steps
+    keeps_all = False  # whether it gets all of its observation back, and nothing else
 
     def __init__(self, run: Run) -> None:
         super().__init__(run)
+        self.marks = marks_of(run.config.ui_config)
         self.said = ""  # the model's last reply
         self.told: JsonDict = {**EMPTY_STORY}  # its last story
         self.frame: Frame | None = None  # what the model has seen last
@@ -14463,20 +14405,22 @@ class Story(Loop):
     def acts(self, look: Look) -> Iterable[tuple[Act, Look]]:
         """Reads the last reply; an act is read when the one before it is done."""
         run = self.run
+        progress = run.progress
         said = str(run.logger.hide(self.said))
         run.logger.tell(PageText("vlm_json", said))
         observation, actions, boxes = read_story({"content": said})
-        observation = cut_repetition(observation)
-        marks = marks_of(run.config.ui_config)
-        most = max(1, int(marks["executed_heat"]["trail_turns"]))
-        run.progress.trail = [[], *run.progress.trail][:most]
+        most = max(1, int(self.marks["executed_heat"]["trail_turns"]))
+        progress.trail = [[], *progress.trail][:most]
         self.asked = []
         self.wrong = False
-        observation = self.remembered(observation, said)
-        run.progress.plan = observation or run.progress.plan
-        self.told["observation"] = run.progress.plan or EMPTY_STORY["observation"]
+        observation = cut_repetition(observation)
+        if not self.keeps_all:
+            self.told |= story_in(strip_think(said))
+            observation = cut(observation, OBSERVATION_CHARS)
+        progress.plan = observation or progress.plan
+        self.told["observation"] = progress.plan or EMPTY_STORY["observation"]
         if not actions:
-            note_action(run, ActionRecord("look", result=cut(run.progress.plan, 100)))
+            note_action(run, ActionRecord("look", result=cut(progress.plan, 100)))
         for number, action in enumerate(actions, 1):
             self.asked.append({"action": action})
             if self.wrong or len(self.done) < min(number - 1, ACTIONS_MOST):
@@ -14484,17 +14428,29 @@ class Story(Loop):
             elif number > ACTIONS_MOST:
                 self.became(f"left out: at most {ACTIONS_MOST} a turn")
             else:
-                yield from self.read_one(action, number)
+                seen = run.eyes.look(f"turn_{progress.turn:04d}_{number}")
+                try:
+                    act = read_action(action, cut(progress.plan, 300), run.profile.vocabulary)
+                    if number == 1:
+                        refuse_unseen(run, act, self.frame, seen.frame)
+                    yield replace(act, said=progress.plan), seen
+                except ToolError as error:
+                    run.logger.tell(NoCallRecord(error.kind, str(error)))
+                    lost = ActionRecord("no_call", "", str(error), seen.screenshot, progress.plan)
+                    note_action(run, lost)
+                    self.refuse(str(error))
         if len(actions) > ACTIONS_MOST == len(self.done):
             self.notes.append(f"Only {ACTIONS_MOST} of {len(actions)} actions were carried out.")
         if actions and not self.done and not self.plan_is_step:
-            run.progress.planned += 1  # as in a conversation: what was not done is no step
-        self.place_boxes(boxes)
-
-    def remembered(self, observation: str, said: str) -> str:
-        """Gives what it gets back of its story, and keeps the whole as it told it."""
-        self.told |= story_in(strip_think(said))
-        return cut(observation, OBSERVATION_CHARS)
+            progress.planned += 1  # as in a conversation: what was not done is no step
+        # Within the picture's edge.
+        self.boxes = [box for item in boxes if (box := read_box(item))][:BOXES_MOST]
+        drawn = len(self.boxes)
+        if drawn < len(boxes):
+            self.notes.append(
+                f"Only {drawn} of {len(boxes)} boxes are drawn: at most {BOXES_MOST}, each with"
+                " x1, y1, x2, y2, whole numbers from 0 to 1000."
+            )
 
     @property
     def done(self) -> list[JsonDict]:
@@ -14504,22 +14460,6 @@ class Story(Loop):
     def became(self, what: str) -> None:
         """Records what became of the last action."""
         self.asked[-1]["became"] = what
-
-    def read_one(self, action: object, number: int) -> Iterator[tuple[Act, Look]]:
-        """Reads an action on a look of its own; one that cannot be done is kept as lost."""
-        run = self.run
-        plan = run.progress.plan
-        seen = run.eyes.look(f"turn_{run.progress.turn:04d}_{number}")
-        try:
-            act = read_action(action, cut(plan, 300), run.profile.vocabulary)
-            if number == 1:
-                refuse_unseen(run, act, self.frame, seen.frame)
-            yield replace(act, said=plan), seen
-        except ToolError as error:
-            run.logger.tell(NoCallRecord(error.kind, str(error)))
-            lost = ActionRecord("no_call", "", str(error), seen.screenshot, plan)
-            note_action(run, lost)
-            self.refuse(str(error))
 
     def refuse(self, why: str) -> None:
         self.notes.append(f"Action {len(self.asked)} was not executed: {why}")
@@ -14531,26 +14471,22 @@ class Story(Loop):
             if deed.end:
                 self.became("done")
             return deed
-        self.done.append(story_mark(deed.act))
+        act = deed.act
+        mark = {"name": act.call.name, **act.call.arguments}
+        mark.pop("label", None)
+        for number, place in enumerate(act.places, 1):
+            mark[f"x{number}"] = place.x
+            mark[f"y{number}"] = place.y
+        self.done.append(mark)
         self.wrong = deed.wrong
         self.became("done")
-        if deed.became == "dry" or deed.wrong or deed.act.name == "ask_person":
+        if deed.became == "dry" or deed.wrong or act.name == "ask_person":
             # The picture cannot show it, and a story has no other memory.
             self.notes.append(f"{deed.result}.")
             self.became(deed.result)
         return deed
 
-    def place_boxes(self, written: Sequence[object]) -> None:
-        """Takes the boxes to draw, within the picture's edge."""
-        self.boxes = [box for item in written if (box := read_box(item))][:BOXES_MOST]
-        drawn = len(self.boxes)
-        if drawn < len(written):
-            self.notes.append(
-                f"Only {drawn} of {len(written)} boxes are drawn: at most {BOXES_MOST}, each with"
-                " x1, y1, x2, y2, whole numbers from 0 to 1000."
-            )
-
-    def close(self, helped: bool | None, end: Outcome | None) -> None:
+    def close(self, helped: Helped, end: Outcome | None) -> None:
         """Shows the model what was done, and asks for its next reply."""
         run = self.run
         progress = run.progress
@@ -14634,28 +14570,29 @@ class Story(Loop):
             )
         )
         logger.tell(Shown(look.png, self.boxes))
-        marks = marks_of(run.config.ui_config)
         drawn = run.session.inbox.annotated(run.progress.turn)
         if not drawn:
             if run.session.inbox.injects:
                 logger.say("No page sent the picture with its marks in time.", 2)
-            pixels = annotate(look.frame, run.progress.trail, self.boxes, marks)
+            pixels = annotate(look.frame, run.progress.trail, self.boxes, self.marks)
             drawn = encode_png(pixels, look.frame.width, look.frame.height)
         path = logger.save_screenshot(f"{name}_annotated.png", drawn)
         logger.tell(StageRecord(stage="annotated", annotated_png=path))
         return base64.b64encode(drawn)
 
 
+LOOPS: Mapping[str, type[Loop]] = {
+    "two_agent": TwoAgents,
+    "native": TwoAgents,
+    "chat": Chat,
+    "story": Story,
+}
+
+
 def begin_loop(run: Run) -> Loop:
     """Gives the loop of the run's profile."""
-    if run.profile.begin:
-        own: Loop = run.profile.begin(run)
-        return own
-    if run.profile.loop == "chat":
-        return Chat(run)
-    if run.profile.loop == "story":
-        return Story(run)
-    return Native(run) if run.grammar else TwoAgents(run)
+    begun: Loop = {**LOOPS, **run.profile.loops}[run.profile.loop](run)
+    return begun
 
 
 def run_agent(run: Run, begin: Callable[[Run], Loop] = begin_loop) -> Outcome:
@@ -14694,19 +14631,14 @@ def run_agent(run: Run, begin: Callable[[Run], Loop] = begin_loop) -> Outcome:
         outcome = end.outcome
     if not asks_a_model:
         return outcome
-    outcome = as_said(run, last_look(run, outcome))
-    outcome = as_believed(run, outcome)
+    outcome = last_look(run, outcome)
+    said = run.profile.ends.get(outcome.kind, "{text}")
+    text = said.format(text=outcome.text, turn=progress.turn, most=run.config.max_steps)
+    outcome = as_believed(run, outcome._replace(text=text))
     if kept:
         text = f"{outcome.text} As it was before, the run's folder has {', '.join(kept)}."
         outcome = outcome._replace(text=text)
     return outcome
-
-
-def as_said(run: Run, outcome: Outcome) -> Outcome:
-    """Gives an outcome in the profile's own words."""
-    said = run.profile.ends.get(outcome.kind, "{text}")
-    text = said.format(text=outcome.text, turn=run.progress.turn, most=run.config.max_steps)
-    return outcome._replace(text=text)
 
 
 ####################################################################################################
@@ -16585,72 +16517,56 @@ NOTE: the last {stalled} turns made no progress; do something different.
 Check the last action, then call one tool."""
 
 
-def expectation_of(last: ActionRecord, form: ReportForm) -> dict[str, str]:
-    """Tells why the last action was done, and what was expected of it."""
-    found = report_fields(last.response_text)
-    return {
-        "reason": cut(last.reasoning or found.get(form.step, ""), 120),
-        "expected": cut(found.get(form.success, ""), 120),
-    }
+PLANNER_IN_A_ROW = 2  # turns: one to archive, one to plan; then the executor has its turn
 
 
 class DescribedAgents(TwoAgents):
     """A planner that archives, and reviews in turns of its own; the executor sees eight actions."""
 
     plan_is_step = True
+    planner_corrections = 0
+    archives = False  # but the planner
+    context_form = DESCRIBED_CONTEXT
+    streak = 0  # turns of the planner in a row
 
     def look(self) -> Look:
         run = self.run
         progress = run.progress
-        may_plan = self.has_planner and progress.planner_streak < PLANNER_IN_A_ROW
-        if progress.mode == "EXECUTION" and may_plan and self.review_is_due():
+        if self.plans:
+            return super().look()
+        in_turn = progress.turn % (run.config.review_interval or sys.maxsize) == 0
+        is_due = in_turn or progress.needs_review or progress.memory.needs_compression
+        if is_due and self.has_planner and self.streak < PLANNER_IN_A_ROW:
             progress.mode = "PLANNING"  # this turn only leaves the next one to it
             progress.needs_review = False
-            self.requests = run.session.requests
             return run.eyes.look()
+        self.streak = 0
         return super().look()
 
-    def make_room(self) -> None:
-        """Leaves archiving to the planner."""
-
-    def review_is_due(self) -> bool:
-        progress = self.run.progress
-        in_turn = progress.turn % (self.run.config.review_interval or sys.maxsize) == 0
-        return in_turn or progress.needs_review or progress.memory.needs_compression
-
     def request(self, look: Look) -> Asking | None:
-        if self.run.progress.mode == "PLANNING" and look is not NO_LOOK:
+        if self.plans and look is not NO_LOOK:
             return None
         return super().request(look)
 
-    def context(self) -> str:
-        run = self.run
-        progress = run.progress
-        active = progress.memory.active_history
-        lines = [*archives_text(run), f"RECENT_ACTIONS (count={len(active)}):"]
+    def actions(self) -> list[str]:
+        active = self.run.progress.memory.active_history
+        lines = [f"RECENT_ACTIONS (count={len(active)}):"]
         for record in active[-8:]:
-            effect = cut(record.result, 60)
-            said = cut(record.response_text, OLDER_REPORT_CHARS)
             lines.append(
                 fill_form(
-                    DESCRIBED_ACTION, turn=record.turn, tool=record.tool, effect=effect, said=said
+                    DESCRIBED_ACTION,
+                    turn=record.turn,
+                    tool=record.tool,
+                    effect=cut(record.result, 60),
+                    said=cut(record.response_text, OLDER_REPORT_CHARS),
                 )
             )
-        return fill_form(
-            DESCRIBED_CONTEXT,
-            "\n\n",
-            task=progress.task,
-            dry_run=DRY_RUN if run.config.dry_run else "",
-            plan=cut(progress.plan, run.profile.report.plan_chars),
-            mode=run.profile.modes.get(progress.mode, progress.mode),
-            turn=progress.turn,
-            memory="\n".join(lines),
-        )
+        return lines
 
     def question(self, look: Look) -> str:
         run = self.run
         progress = run.progress
-        if progress.mode == "PLANNING":
+        if self.plans:
             question = REVIEW_QUESTION
             if progress.memory.needs_compression:
                 # Not the last one: the executor is to check what came of it.
@@ -16662,36 +16578,35 @@ class DescribedAgents(TwoAgents):
                 question = FIRST_QUESTION
             return f"{progress.no_plan}\n{question}".lstrip()
         last = progress.memory.get_last_action_for_validation()
+        form = run.profile.report
+        found = report_fields(last.response_text)
         done = "No previous action"
         if last.turn:  # of what was no call there is only why
             done = f"{last.tool} {cut(last.args or last.result, 300)}"
         return fill_form(
             DESCRIBED_QUESTION,
             done=done,
-            **expectation_of(last, run.profile.report),
+            reason=cut(last.reasoning or found.get(form.step, ""), 120),
+            expected=cut(found.get(form.success, ""), 120),
             stalled=run.told_stalls,
         )
 
     def goes_on(self, act: Act | None) -> bool:
-        return act is None or act.name != "update_plan"
+        self.streak += 1
+        plans = act is not None and act.name == "update_plan"
+        return not plans and self.streak < PLANNER_IN_A_ROW
 
-    def close(self, helped: bool | None, end: Outcome | None) -> None:
+    def close(self, helped: Helped, end: Outcome | None) -> None:
         """Leaves a review to the beginning of the next turn."""
-
-
-class DescribedNative(DescribedAgents, Native):
-    """The same, with an executor that is asked in a grammar."""
 
 
 class DescribedChat(Chat):
     """A conversation that words without a call end, and whose refusals bring no picture along."""
 
     thought_left = ""
+    words_end = True
 
-    def answers(self, said: str, insists: bool) -> bool:
-        return said != ""
-
-    def correct(self, error: ToolError) -> bool | None:
+    def correct(self, error: ToolError) -> Helped:
         kind = self.run.profile.errors.get(error.kind, error.kind)
         self.answer(refusal(kind, correction(error)), None)
         return False
@@ -16701,9 +16616,7 @@ class DescribedStory(Story):
     """A story that gets all of its observation back, and nothing else of what it told."""
 
     plan_is_step = True
-
-    def remembered(self, observation: str, said: str) -> str:
-        return observation
+    keeps_all = True
 
     def asking(self, notes: str, image: bytes) -> Asking:
         run = self.run
@@ -16715,13 +16628,7 @@ class DescribedStory(Story):
         return reply.text
 
 
-def begin_described(run: Run) -> Loop:
-    """Gives the loop of a run as described."""
-    if run.profile.loop == "chat":
-        return DescribedChat(run)
-    if run.profile.loop == "story":
-        return DescribedStory(run)
-    return DescribedNative(run) if run.grammar else DescribedAgents(run)
+DESCRIBED_LOOPS = {"two_agent": DescribedAgents, "chat": DescribedChat, "story": DescribedStory}
 
 
 def as_described(profile: Profile) -> Profile:
@@ -16741,7 +16648,7 @@ def as_described(profile: Profile) -> Profile:
         roles=roles,
         repeats=True,
         turns_an_act=1,
-        begin=begin_described,
+        loops=DESCRIBED_LOOPS,
         **otherwise,
     )
 
@@ -16750,18 +16657,17 @@ def chosen_profile(name: str, config: Config) -> Profile:
     profile = PROFILES[name]
     if config.described:
         profile = as_described(profile)
+    role = profile.roles["executor"]
     if not config.vision:
-        role = profile.roles["executor"]
-        tools = tuple(tool for tool in role.tools if tool != "zoom")
-        extra = role.extra.partition("; {zoom}")[0]
-        prompt = role.prompt.replace("screenshot", "list of controls")
-        role = role._replace(prompt=prompt, extra=extra, tools=tools)
-        profile = profile._replace(roles={**profile.roles, "executor": role})
+        role = role._replace(
+            prompt=role.prompt.replace("screenshot", "list of controls"),
+            extra=role.extra.partition("; {zoom}")[0],
+            tools=tuple(tool for tool in role.tools if tool != "zoom"),
+        )
     if config.system_prompt:
         as_it_is = config.system_prompt.replace("{", "{{").replace("}", "}}")
-        role = profile.roles["executor"]._replace(prompt=as_it_is, extra="")
-        profile = profile._replace(roles={**profile.roles, "executor": role})
-    return profile
+        role = role._replace(prompt=as_it_is, extra="")
+    return profile._replace(roles={**profile.roles, "executor": role})
 
 
 # Of models that can do more than act on a screen, such as plan.
@@ -16787,6 +16693,27 @@ def lmstudio_logs() -> dict[Path, int]:
     return sizes
 
 
+def copy_lmstudio_logs(logger: ExecutionLogger, before: Mapping[Path, int]) -> None:
+    """Copies what LM Studio's logs grew by since they had these sizes, raw and shortened."""
+    told = "LM Studio wrote no log of this run on this machine."
+    try:
+        for path in lmstudio_logs():
+            grown = path.read_bytes()[before.get(path, 0) :]
+            if not grown:
+                continue
+            short = re.sub(
+                rb"[\w+/]{200,}=*", lambda data: b"<%d characters>" % len(data[0]), grown
+            )
+            for kind, data in (("raw", grown), ("clean", short)):
+                with in_run(logger.folder, f"lmstudio_{kind}.log").open("ab") as stream:
+                    stream.write(data)
+            told = f"LM Studio's log of this run copied from {path}."
+    except OSError as error:
+        told = f"LM Studio's log could not be copied: {error.strerror}."
+    with suppress(AgentError):
+        logger.say(told, 2)
+
+
 def keep_described_logs(run: Run, is_demo: bool, undo: ExitStack) -> None:
     """Keeps a log of requests and replies (`002_...`), and LM Studio's own (`003_...`)."""
     logger = run.logger
@@ -16801,32 +16728,7 @@ def keep_described_logs(run: Run, is_demo: bool, undo: ExitStack) -> None:
     logger.listeners.append(take)
     # On another machine its log is about something else.
     if run.profile.name == "pointer" and run.session.server.is_here and not is_demo:
-        undo.enter_context(lmstudio_log_copied(logger))
-
-
-@contextmanager
-def lmstudio_log_copied(logger: ExecutionLogger) -> Iterator[None]:
-    """Copies in the end what LM Studio's logs grew by meanwhile, raw and shortened."""
-    before = lmstudio_logs()
-    try:
-        yield
-    finally:
-        told = "LM Studio wrote no log of this run on this machine."
-        try:
-            for path in lmstudio_logs():
-                grown = path.read_bytes()[before.get(path, 0) :]
-                if grown:
-                    short = re.sub(
-                        rb"[\w+/]{200,}=*", lambda data: b"<%d characters>" % len(data[0]), grown
-                    )
-                    for kind, data in (("raw", grown), ("clean", short)):
-                        with in_run(logger.folder, f"lmstudio_{kind}.log").open("ab") as stream:
-                            stream.write(data)
-                    told = f"LM Studio's log of this run copied from {path}."
-        except OSError as error:
-            told = f"LM Studio's log could not be copied: {error.strerror}."
-        with suppress(AgentError):
-            logger.say(told, 2)
+        undo.callback(copy_lmstudio_logs, logger, lmstudio_logs())
 
 
 ####################################################################################################
@@ -18015,13 +17917,13 @@ class Calls(Chat):
     ) -> None:
         self.told = ClientAnswer({**answer, **self.told.answer}, picture)
 
-    def lost(self, error: ToolError, look: Look) -> bool | None:
+    def lost(self, error: ToolError, look: Look) -> Helped:
         self.told = ClientAnswer(refusal(error.kind, str(error)))
         name = str(found_at(self.client.call, "params.name"))
         note_action(self.run, ActionRecord(name, "", str(error)))
         return None
 
-    def close(self, helped: bool | None, end: Outcome | None) -> None:
+    def close(self, helped: Helped, end: Outcome | None) -> None:
         self.client.frame = self.frame
         self.client.screenshots = self.screenshots
         self.client.answer(self.told)
@@ -19877,7 +19779,7 @@ def look_back(options: Namespace) -> Iterator[str]:
         elif options.scenarios:
             for profile in PROFILES:
                 rows = scenarios_of(profile, config.scenarios_file)
-                for at, (_, name, task) in enumerate(rows, 1):
+                for at, (name, task) in enumerate(rows, 1):
                     yield f"{profile:<10}{at:>2}  {name}: {cut(task, 300)}"
         elif options.stats is not None:
             folder = find_run(root, options.stats)
