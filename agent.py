@@ -6120,7 +6120,7 @@ def refuse_gap(place: Point, desktop: Desktop) -> None:
         raise ToolError("That place of the working area is not on any monitor.", "invalid_box")
 
 
-NEAR_PIXELS = 4  # defaults of SM_CXDRAG and SM_CXDOUBLECLK
+NEAR_PIXELS = 4  # defaults of SM_CXDRAG, from which a press that moves drags, and SM_CXDOUBLECLK
 
 
 def near(one: Point, other: Point) -> bool:
@@ -6166,7 +6166,7 @@ class Hands:
     ask: Callable[[str], str | None] = lambda question: None
     secrets: Secrets = field(default_factory=Secrets)
     # Called before the first key of one.
-    typing_secret: Callable[..., object] | None = None
+    typing_secret: Callable[[Attempt], None] = lambda attempt: None
     task: str = ""  # a program that it names literally may be started
     refusals: list[str] = field(default_factory=list)  # acts of the task that nobody allowed
     # Acts of a way, by their numbers, with the risks that a yes for a whole table was for.
@@ -6223,8 +6223,7 @@ class Hands:
                     undo.callback(self._up, switch, name)
         if self._held:
             names = " and ".join(name for _, name in self._held)
-            stuck = f"Windows does not let go of {names}"
-            raise Win32Error(f"{stuck}; press and release it yourself.")
+            raise Win32Error(f"Windows does not let go of {names}; press and release it yourself.")
 
     # -- what an act may do. These raise ToolError and Win32Error.
 
@@ -6293,8 +6292,7 @@ class Hands:
         filled = self.secrets.fill(text)
         typed = filled.replace(LITERAL, "")
         to = self.attempt.focused
-        secret = filled != text or (to and to.password)
-        if secret and self.typing_secret:
+        if filled != text or (to and to.password):
             self.typing_secret(self.attempt)
         size = self.config.text_batch_events // 4  # two UTF-16 units at most go down and up
         pause_s = self.config.char_input_delay
@@ -6337,24 +6335,17 @@ class Hands:
             self._down(self.desktop.key, key, self.desktop.foreground())
 
     def open_app(self, _: JsonDict) -> str:
-        before = self.desktop.foreground()
-        self._ready(None)
+        """Tells what is in front once a started program shows its window, or in vain."""
         program = self.attempt.program
         assert program  # as gate_names sees to
-        self.desktop.start_program(program)
-        told = self.await_window(program, before)
-        return told + self.outside(self.desktop.foreground(), self.attempt.frame)
-
-    def await_window(self, program: Program, before: Window | None) -> str:
-        """Tells the model what is in front once a started program shows its window, or in vain.
-
-        `before` was in front when it was started.
-        """
 
         def is_its_own(window: Window) -> bool:
             named = fold(program.name) in fold(window.title)
             return named or window.program.lower() in program.files
 
+        before = self.desktop.foreground()
+        self._ready(None)
+        self.desktop.start_program(program)
         front: Window | None = None
         since = self.clock.now()  # the present one came there
         end = since + OPEN_S
@@ -6376,7 +6367,8 @@ class Hands:
                 for window in [*filter(is_its_own, self.desktop.windows())][:1]:
                     self._ready(window)
                     self.bring_to_front(window)
-        return f"{told}; in front: {quoted_name(front.title, 80) if front else 'none'}"
+        told += f"; in front: {quoted_name(front.title, 80) if front else 'none'}"
+        return told + self.outside(self.desktop.foreground(), self.attempt.frame)
 
     def bring_to_front(self, window: Window) -> bool:
         end = self.clock.now() + FRONT_S
@@ -6922,10 +6914,6 @@ CTRL_BREAK_EVENT = 1
 CORNER_PX = 3  # so near a throw of the mouse may end
 
 
-def in_any(places: Iterable[Rect], *points: Point | None) -> bool:
-    return any(place.contains(point) for place in places for point in points if point)
-
-
 def take_hotkey(api: Win32, number: int, name: str, config: Config) -> tuple[str, str]:
     """Takes the first free one of a setting's keys; returns it, or "", and what to tell of it."""
     wanted: str = vars(config)[name]
@@ -6949,9 +6937,9 @@ def take_hotkey(api: Win32, number: int, name: str, config: Config) -> tuple[str
 
 
 def _watch(
-    api: Win32, actuator: Actuator, leave: threading.Event, ready: threading.Event, told: list[str]
+    api: Win32, actuator: Actuator, leave: threading.Event, ready: SimpleQueue[list[str]]
 ) -> None:
-    # It polls, since GetMessage would block.
+    # It polls, since GetMessage would block. Once it watches it gives what to tell of the hotkeys.
     stop = actuator.stop
     message = MSG()
     here = Point(0, 0)  # a corner, so that a mouse that lies in one when it begins is no throw
@@ -6960,6 +6948,7 @@ def _watch(
         api.PeekMessageW(byref(message), None, 0, 0, PM_NOREMOVE)
         # Windows frees the hotkeys when the thread ends.
         hotkeys = []
+        told = []
         for number, name in enumerate(OTHER_HOTKEYS):
             chord, note = take_hotkey(api, number, name, actuator.config)
             hotkeys.append(chord)
@@ -6967,7 +6956,7 @@ def _watch(
         stop_key, pause_key = hotkeys
         if not stop_key:
             stop.set(told[0].rstrip("."))
-        ready.set()
+        ready.put(told)
         while not leave.wait(WATCH_PAUSE_S):
             while api.PeekMessageW(byref(message), None, WM_HOTKEY, WM_HOTKEY, PM_REMOVE):
                 if hotkeys[message.wParam] == stop_key:
@@ -6986,12 +6975,14 @@ def _watch(
                     for left, top in ((0, 0), (screen.left, screen.top))
                 ]
                 # A mouse that was there before is no throw, nor the program's own click.
-                if in_any(corners, here) and not in_any(corners, before, actuator.aim):
+                places = (before, actuator.aim or before, here)
+                inside = [any(corner.contains(at) for corner in corners) for at in places]
+                if inside == [False, False, True]:
                     stop.set("the mouse in the corner")
     except Exception as error:  # whatever it is: nothing is done without a watcher
         stop.set(f"the watch over hotkeys and mouse was lost ({error})")
     finally:
-        ready.set()
+        ready.put([])
 
 
 @contextmanager
@@ -7022,12 +7013,10 @@ def close_button(api: Win32, stop: Stop) -> Iterator[None]:
 def watched(api: Win32, actuator: Actuator) -> Iterator[list[str]]:
     """Waits for the hotkeys, and yields what to tell of them; Stopped if none can stop."""
     leave = threading.Event()
-    ready = threading.Event()
-    told: list[str] = []
-    watch = (api, actuator, leave, ready, told)
-    thread = threading.Thread(target=_watch, args=watch, daemon=True)
+    ready = SimpleQueue[list[str]]()
+    thread = threading.Thread(target=_watch, args=(api, actuator, leave, ready), daemon=True)
     thread.start()
-    ready.wait()
+    told = ready.get()
     try:
         actuator.stop.check()
         yield told
@@ -7049,39 +7038,34 @@ SEND = ("Send",)
 FIELD = ""  # stands for the field where buttons stand for their words
 
 
-def box_place(desktop: WindowsDesktop, width: int, height: int, line: int) -> Rect | None:
-    """Returns a corner of the screen where a box hides no console of ours.
-
-    None where there is none and the person has the console in front.
-    """
-    screen = desktop.primary()
-    own = [window.rect for window in desktop.windows() if window.own]
-    lefts = (screen.right - width - line, screen.left + line)
-    above_taskbar = screen.bottom - height - 4 * line
-    tops = (above_taskbar, screen.top + line)
-    places = [Rect(left, top, width, height) for left, top in product(lefts, tops)]
-    for place in places:
-        if not any(map(place.overlaps, own)):
-            return place
-    front = desktop.foreground()
-    return None if front and front.own else places[0]
-
-
 def show_question(
     desktop: WindowsDesktop, question: str, words: Sequence[str], undo: ExitStack
 ) -> tuple[int, dict[int, str]]:
-    """Shows a question until `undo`; returns its window, and which part is which answer."""
+    """Shows a question until `undo`; returns its window, and which part is which answer.
+
+    It is in a corner where it hides no console of ours; where there is none and the person has the
+    console in front, none is shown.
+    """
     # No look is taken meanwhile, so it is in none even where Windows cannot leave it out.
     api = desktop.api
     screen = desktop.primary()
-    line = max(16, min(screen.height, screen.width) // BOX_LINES)
+    line = max(16, min(screen[2:]) // BOX_LINES)
     text = ""
     for row in question.replace("&", "&&").split("\n"):
         text += "".join(f"\n {part}" for part in textwrap.wrap(row, BOX_CHARS))
     below = (text.count("\n") + 2) * line
-    place = box_place(desktop, BOX_CHARS * line * 4 // 5, below + 4 * line * bool(words), line)
-    if place is None:
-        return 0, {}
+    width = BOX_CHARS * line * 4 // 5
+    height = below + 4 * line * bool(words)
+    lefts = (screen.right - width - line, screen.left + line)
+    tops = (screen.bottom - height - 4 * line, screen.top + line)  # the first above the taskbar
+    corners = [Rect(left, top, width, height) for left, top in product(lefts, tops)]
+    own = [window.rect for window in desktop.windows() if window.own]
+    free = [corner for corner in corners if not any(map(corner.overlaps, own))]
+    if not free:
+        front = desktop.foreground()
+        if front and front.own:
+            return 0, {}
+    place = (free or corners)[0]
     font = api.CreateFontW(line, *[0] * 12, "Segoe UI")
     undo.callback(api.DeleteObject, font)
 
@@ -7156,11 +7140,10 @@ def _show_box(
         pressed = None
         while not answers:
             time.sleep(BOX_PAUSE_S)
-            left = left_s()
             if news():
                 api.SetWindowTextW(box, f"\n {news()}")
             if parts:
-                api.SetWindowTextW(parts[-1], f"{words[-1]} ({left:.0f} s left)")
+                api.SetWindowTextW(parts[-1], f"{words[-1]} ({left_s():.0f} s left)")
             while api.PeekMessageW(byref(message), None, 0, 0, PM_REMOVE):
                 on = said.get(message.hwnd)
                 what = message.message
@@ -10839,7 +10822,7 @@ def resolve_area(setting: str, desktop: Desktop) -> Rect:
     area = Rect(*map(int, numbers))
     if "." in setting:
         # Edges are rounded, so that neighbours have neither a gap nor a pixel in common.
-        sides = (primary.width, primary.height) * 2
+        sides = primary[2:] * 2
         edges = [round(share * side) for share, side in zip(numbers, sides, strict=True)]
         area = Rect.between(*edges).moved(primary.left, primary.top)
         full = primary
@@ -10901,15 +10884,6 @@ SETTLE_PATIENCE_S = 0.25
 SETTLED_S = 1.0  # so young a frame may be the next look; a caret is too thin for glances to tell
 
 
-class Settled(NamedTuple):
-    """Keeps the screen at rest after an act, and what tells whether it is still the same."""
-
-    frame: Frame
-    png: bytes
-    glance: bytes  # from after the frame
-    mouse: Point
-
-
 class Eyes:
     def __init__(self, actuator: Actuator, logger: ExecutionLogger) -> None:
         self.actuator = actuator
@@ -10921,25 +10895,26 @@ class Eyes:
         self._before: dict[int, Frame] = {}
         self.picture: Size | None = None  # the size of pictures, where a grammar decides on it
         self.pointer = NOWHERE  # where it is drawn in the last look
-        self._closer: Point | None = None  # of what the next look shows
-        self._size: Size | None = None  # of its picture, if not as usual
-        self._settled: Settled | None = None  # the next look, if nothing has changed since
+        # The middle of the next look, if it is a closer one, and the size of its picture, if not as
+        # usual.
+        self._next: tuple[Point | None, Size | None] = (None, None)
+        # At rest after an act: the next look and its picture, if nothing has changed since by a
+        # glance taken after it, and the mouse is still there.
+        self._settled: tuple[Frame, bytes, bytes, Point] | None = None
         self._black: set[int] = set()  # windows in full screen that show only black
         actuator.typing_secret = self.secret_typed
 
     def zoom(self, point: Point | None, size: Size | None = None) -> None:
         """Has the next look show the part around this pixel, or all, and the one after it all."""
         # Places of secrets are known on whole pictures only.
-        self._closer = None if self.secrets else point
-        self._size = size
+        self._next = (None if self.secrets else point, size)
 
     def look(self, name: str = "") -> Look:
         """Once no pause holds; it is saved under a `name`, else that of the turn."""
         self.logger.tell(Phase("looking"))
         begin = self.clock.now()
         self.actuator.rest()
-        closer = self._closer
-        size = self._size
+        closer, size = self._next
         self.zoom(None)
         frame, png = self._still_settled(closer, size) or (self.capture(closer, size), b"")
         hidden = []
@@ -11193,7 +11168,7 @@ class Eyes:
             elif after:
                 left -= 1
             last = glance
-        self._settled = None if left else Settled(after, png, last, self.desktop.cursor())
+        self._settled = None if left else (after, png, last, self.desktop.cursor())
         if not self.secrets:  # else whoever watches waits for a look, which greys them
             self.logger.tell(Shown(after))
         return after
@@ -11235,12 +11210,6 @@ TEXTLESS = frozenset("button, checkbox, radio button, link, tab, slider, menu it
 _FIELD_WORDS = _folded_words(
     "field input entry textbox text eingabefeld textfeld feld champ zone campo pole поле ввода"
 )
-
-
-def says_only_field(said: str) -> bool:
-    """Tells whether a name says that it takes text and no more, as "text area"."""
-    words = re.findall(r"\w+", fold_label(said[:FACT_CHARACTERS]))
-    return not (name_words(said) or _FIELD_WORDS.isdisjoint(words))
 
 
 @dataclass
@@ -11292,7 +11261,8 @@ class ControlCheck:
 
     def is_called(self, said: str, hit: Control) -> bool:
         """Tells whether that is a name of what is clicked there."""
-        if says_only_field(said):
+        words = re.findall(r"\w+", fold_label(said[:FACT_CHARACTERS]))
+        if not (name_words(said) or _FIELD_WORDS.isdisjoint(words)):  # such as "text area"
             return hit.role in FIELDS
         is_named = hit.role not in CAPTIONS and is_name_of(said, hit.name)
         return is_named or is_name_of(said, cut(hit.value or "", 100))
@@ -18419,7 +18389,6 @@ def stop_on_signals(stop: Stop) -> None:
 REST_S = 0.05  # so long the mouse rests before what is under it is looked at
 LOOK_GOOD_S = 2.0  # so old such a look may be when the button goes down
 QUIET_S = 0.15  # after the last input, when what came of it is read
-DRAG_PX = 4  # from which a press that moves is a drag (SM_CXDRAG)
 # What only changes the text of a field, whose value in the end is the step.
 EDITING = frozenset(
     """
@@ -18604,7 +18573,7 @@ class Recorder:
             self._take_key(note)
         elif note.down:
             seen = self._hover
-            if seen is None or not is_near(seen.place, note.place):
+            if seen is None or not near(seen.place, note.place):
                 seen = self._seen(note.place)
             if note.window and seen.window and seen.window.handle != note.window:
                 seen = seen._replace(control=None)  # what was pressed is gone by now
@@ -18623,14 +18592,14 @@ class Recorder:
         if released.held:
             args["modifiers"] = "+".join(released.held)
         is_left = pressed.what == "left"
-        if not is_near(pressed.place, released.place):
+        if not near(pressed.place, released.place):
             if is_left:
                 self._add("drag", args, seen, start=pressed.place, end=released.place)
             return
         last = self._last
         within_ms = self.eyes.desktop.double_click_ms()
-        near = last and is_left and is_near(last.seen.place, pressed.place)
-        if last and near and last.tool in AGAIN and 0 <= pressed.ms - last.ms <= within_ms:
+        repeats = last and is_left and near(last.seen.place, pressed.place)
+        if last and repeats and last.tool in AGAIN and 0 <= pressed.ms - last.ms <= within_ms:
             last.tool = AGAIN[last.tool]
             last.ms = pressed.ms
             last.checked = None
@@ -18784,10 +18753,6 @@ def value_in(control: Control | None) -> str | None:
     if control is None or control.password or control.value is None:
         return None
     return control.value.replace("\r\n", "\n")
-
-
-def is_near(one: Point, other: Point) -> bool:
-    return square_around(one, DRAG_PX).contains(other)
 
 
 ####################################################################################################

@@ -107,7 +107,7 @@ ROWS = (
     ("type-column", "Labels", "a file's type tells what opening it does", "kind_of_item", '[f"type {value}" for', '["folder" for'),
     ("approval-age", "Actuator", "a person's yes holds for a while only", "gate_confirm", "actuator.clock.now() > actuator.allowed_until", "actuator.clock.now() < 0"),
     ("approval-look", "Actuator", "a yes holds only while the same control is there", "gate_confirm", "what_a_yes_is_for(attempt) != wanted", "not wanted"),
-    ("window-new", "Hands", "a window that never comes is not waited for without an end", "Hands.await_window", "clock.now() < end", "clock.now() < end * 9"),
+    ("window-new", "Hands", "a window that never comes is not waited for without an end", "Hands.open_app", "clock.now() < end", "clock.now() < end * 9"),
     ("blocked-keys", "Hands", "a blocked chord is refused with further keys, too", "refuse_chord", "blocked_codes <= codes", "blocked_codes == codes"),
     ("clicks-apart", "Hands", "two clicks of one button are kept apart", "Hands.click", "again_at - self.clock.now()", "0.0"),
     ("repeats", "Deeds", "a click is not undone by being said once more", "repeats", "part=part) is not None", "part=part) is False"),
