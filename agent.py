@@ -3772,8 +3772,10 @@ def clean_text(text: str) -> str:
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     bad = re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]", text)
     if bad:
-        place = f"Character {bad.start() + 1} of the text (U+{ord(bad[0]):04X})"
-        raise ToolError(f"{place} cannot be typed; omit it.")
+        raise ToolError(
+            f"Character {bad.start() + 1} of the text (U+{ord(bad[0]):04X}) cannot be typed;"
+            " omit it."
+        )
     return text
 
 
@@ -6067,8 +6069,8 @@ def blocked_chords(config: Config) -> dict[frozenset[int], str]:
     Windows may take and never tell of, for one that people type with, and for two that are one.
     """
     # The hotkeys of the person are among them.
-    hotkeys = (config.stop_hotkey, config.pause_hotkey, *chain(*OTHER_HOTKEYS.values()))
-    chords = (*hotkeys, *split_list(config.blocked_keys))
+    chords = [config.stop_hotkey, config.pause_hotkey, *chain(*OTHER_HOTKEYS.values())]
+    chords += split_list(config.blocked_keys)
     blocked: dict[frozenset[int], str] = {}
     for name, chord in zip_longest(OTHER_HOTKEYS, chords, fillvalue="blocked_keys"):
         try:
@@ -6110,8 +6112,10 @@ def refuse_window(window: Window, config: Config) -> None:
     elif allowed and not is_one_of(allowed, *names):
         reason = "is not among the allowed ones"
     if reason:
-        about = f"{quoted_title(window)} ({plain_line(window.program, 30)})"
-        raise ToolError(f"The window {about} {reason}.", "forbidden_window")
+        raise ToolError(
+            f"The window {quoted_title(window)} ({plain_line(window.program, 30)}) {reason}.",
+            "forbidden_window",
+        )
 
 
 def refuse_gap(place: Point, desktop: Desktop) -> None:
@@ -6248,8 +6252,7 @@ class Hands:
         # No double click comes of two acts. The wait is before the mouse moves there, or the person
         # could move it away meanwhile.
         if self._pressed_last and near(first, self._pressed_last):
-            apart_s = self.desktop.double_click_ms() / 1000 + 0.05
-            again_at = self._let_go_at + apart_s
+            again_at = self._let_go_at + self.desktop.double_click_ms() / 1000 + 0.05
             self.clock.sleep(max(0.0, again_at - self.clock.now()))
         self._pressed_last = last
         self.move(args)
@@ -6340,8 +6343,8 @@ class Hands:
         assert program  # as gate_names sees to
 
         def is_its_own(window: Window) -> bool:
-            named = fold(program.name) in fold(window.title)
-            return named or window.program.lower() in program.files
+            is_file = window.program.lower() in program.files
+            return is_file or fold(program.name) in fold(window.title)
 
         before = self.desktop.foreground()
         self._ready(None)
@@ -6389,8 +6392,7 @@ class Hands:
             told = f"; its title: {quoted_name(window.title, 80)}"
             front = self.desktop.foreground()
             if front and not same_window(front, window):
-                dialog = quoted_name(front.title, 80)
-                told += f"; before it stands its dialog {dialog}"
+                told += f"; before it stands its dialog {quoted_name(front.title, 80)}"
             return told + self.outside(window, self.attempt.frame)
         raise ToolError(
             "Windows keeps it back; click it, or its button on the taskbar."
@@ -6575,9 +6577,10 @@ class Actuator(Hands):
     def rest(self) -> bool:
         """Waits as long as the run is paused, and says once why; whether it was. Raises Stopped."""
         minutes = self.config.minutes_most
-        lasted_s = self.clock.now() - self.began
         self.stop.check()
-        if 0 < minutes * 60 < lasted_s:  # which ends the task, not the server of a client
+        if (
+            0 < minutes * 60 < self.clock.now() - self.began
+        ):  # which ends the task, not the server of a client
             raise Stopped(f"the run has lasted its {minutes:g} minutes")
         if not self.stop.paused:
             return False
@@ -6728,7 +6731,7 @@ def gate_same_window(actuator: Actuator, attempt: Attempt) -> None:
     attempt.front = front
     if same_window(front, attempt.frame.window):
         return
-    hit = front and any(front.rect.contains(place) for place in attempt.places)
+    hit = front and any(map(front.rect.contains, attempt.places))
     if hit or attempt.by_keyboard:
         raise ToolError(
             f"Another window has come to the front since the last look: {quoted_title(front)}.",
@@ -6737,8 +6740,7 @@ def gate_same_window(actuator: Actuator, attempt: Attempt) -> None:
 
 
 def gate_windows(actuator: Actuator, attempt: Attempt) -> None:
-    desktop = actuator.desktop
-    windows = [desktop.window_at(place) for place in attempt.places]
+    windows = [*map(actuator.desktop.window_at, attempt.places)]
     program = attempt.program
     if program:
         windows += [Window(0, program.name, file) for file in program.files or ("",)]
@@ -6771,9 +6773,10 @@ def gate_controls(actuator: Actuator, attempt: Attempt) -> None:
     blocked = split_list(actuator.config.blocked_windows)
     for control in (*attempt.controls, attempt.focused):
         if control and is_one_of(blocked, control.program):
-            program = plain_line(control.program, 30)
             raise ToolError(
-                f"{quoted_control(control)} is of {program}, which is blocked.", "forbidden_window"
+                f"{quoted_control(control)} is of {plain_line(control.program, 30)}, which is"
+                " blocked.",
+                "forbidden_window",
             )
     roles = {control.role for control in attempt.known}
     matters = roles.intersection(ANSWERING)
@@ -6823,8 +6826,8 @@ def gate_confirm(actuator: Actuator, attempt: Attempt) -> None:
     # the yes counts for the same act, windows and controls on a new look.
     config = actuator.config
     attempt.risks = risks_to_confirm(attempt, config)
-    foreseen = {risk for number, risk in actuator.foreseen if number == attempt.act.way}
-    if foreseen.issuperset(attempt.risks) or config.dry_run:
+    risky = {(attempt.act.way, risk) for risk in attempt.risks}
+    if config.dry_run or risky <= {*actuator.foreseen}:
         return
     wanted = what_a_yes_is_for(attempt)
     if wanted != actuator.allowed or actuator.clock.now() > actuator.allowed_until:
@@ -6840,8 +6843,9 @@ def gate_confirm(actuator: Actuator, attempt: Attempt) -> None:
             why = "Nobody answered whether this is allowed"
             if allowed is False:
                 why = "The person did not allow this"
-            risks = ", ".join(attempt.risks)
-            raise ToolError(f"{why} ({risks}); do it another way or report.", "not_allowed")
+            raise ToolError(
+                f"{why} ({', '.join(attempt.risks)}); do it another way or report.", "not_allowed"
+            )
         actuator.allowed = wanted
         actuator.allowed_until = actuator.last_own + YES_S
         for gate in GATES_OF_THE_LOOK:
@@ -6931,9 +6935,10 @@ def take_hotkey(api: Win32, number: int, name: str, config: Config) -> tuple[str
         if chord == wanted:
             return chord, ""
         return chord, f"{wanted} ({name}) is another program's (error {code}); {chord} does it now."
-    keys = " nor ".join(chords)
-    advice = f"choose another with --set {name}=KEYS"
-    return "", f"Neither {keys} can be had, maybe other programs use them (error {code}); {advice}."
+    return "", (
+        f"Neither {' nor '.join(chords)} can be had, maybe other programs use them (error {code});"
+        f" choose another with --set {name}=KEYS."
+    )
 
 
 def _watch(
@@ -11089,9 +11094,9 @@ class Eyes:
         return []
 
     def glance(self, frame: Frame) -> bytes:
-        width = frame.width // GLANCE_SCALE
-        height = frame.height // GLANCE_SCALE
-        return self.desktop.glance(frame.area, width, height)
+        return self.desktop.glance(
+            frame.area, frame.width // GLANCE_SCALE, frame.height // GLANCE_SCALE
+        )
 
     def changed(
         self, before: bytes, after: bytes, frame: Frame, scale: int = GLANCE_SCALE, carets: int = 1
@@ -11129,8 +11134,8 @@ class Eyes:
             if not changed_letter(seen.clean, now.clean, now.width, part, restless):
                 return False
             self.clock.sleep(WATCH_S)
-            later = self.again(seen)
-            moving = difference(now.clean, later.clean, now.width, part=part, carets=0)
+            later = self.again(seen).clean
+            moving = difference(now.clean, later, now.width, part=part, carets=0)
             restless += [moving] if moving else []
         return True
 
@@ -11189,12 +11194,12 @@ USEFUL_ROLES = (
     "list item, tree item, slider, spinner, menu, document",
     "table row, cell, header item, text",
 )
-_RANKS = {role: rank for rank, line in enumerate(USEFUL_ROLES) for role in line.split(", ")}
 
 
 def rank_of(control: Control) -> int:
     """Returns how useful a control of this role is, from 0; below 3 it can be pressed or filled."""
-    return _RANKS.get(control.role, len(USEFUL_ROLES))
+    ranks = [rank for rank, line in enumerate(USEFUL_ROLES) if control.role in line.split(", ")]
+    return min(ranks, default=len(USEFUL_ROLES))
 
 
 # Their result names what they hit.
