@@ -11389,7 +11389,7 @@ class Typing:
         if "position" in args:
             place = to_point(args["position"], self.frame.area)
             # A click would open it, and hide what lies below.
-            self.refuse(self.known(place))
+            self.refuse(self.check.one(place))
             label = args.get("element_name", "text field")
             click = {"element_name": label, "position": args["position"]}
             yield Act("click", click, self.act.call)
@@ -11424,18 +11424,15 @@ class Typing:
         for chord in chords:
             yield Act("press_key", {"key": chord}, self.act.call)
 
-    def known(self, where: Point | None) -> Control | None:
-        """Asks what is there, if the acts before were done."""
-        return None if self.check.actuator.config.dry_run else self.check.one(where)
-
     @property
     def in_front(self) -> bool:
         """Tells whether the window that the text is for is still in front."""
         return same_window(self.check.actuator.desktop.foreground(), self.frame.window)
 
     def focused(self) -> Control | None:
-        """Asks what has the keyboard in that window."""
-        return self.known(None) if self.in_front else None
+        """Asks what has the keyboard in that window, if the acts before were done."""
+        asks = self.in_front and not self.check.actuator.config.dry_run
+        return self.check.one(None) if asks else None
 
     def why_not(self, to: Control, place: Point | None) -> str:
         """Tells why this text, or one for that place, is not for what has the keyboard."""
