@@ -6578,9 +6578,8 @@ class Actuator(Hands):
         """Waits as long as the run is paused, and says once why; whether it was. Raises Stopped."""
         minutes = self.config.minutes_most
         self.stop.check()
-        if (
-            0 < minutes * 60 < self.clock.now() - self.began
-        ):  # which ends the task, not the server of a client
+        # Which ends the task, not the server of a client.
+        if 0 < minutes * 60 < self.clock.now() - self.began:
             raise Stopped(f"the run has lasted its {minutes:g} minutes")
         if not self.stop.paused:
             return False
@@ -10938,7 +10937,7 @@ class Eyes:
         capture_s: float = 0.0,
     ) -> Look:
         """Saves a frame as a look, with the `hidden` places of the screen greyed."""
-        window = frame.window
+        window = frame.window or Window(0, "")
         self.pointer = difference(frame.clean, frame.pixels, frame.width, carets=0) or NOWHERE
         canvas = Canvas(frame.width, frame.height, frame.pixels)
         for box in hidden:
@@ -10956,10 +10955,10 @@ class Eyes:
                 capture=round(capture_s, 3),
                 encode=round(self.clock.now() - looked, 3),
                 window=window_box(frame),
-                program=window.program if window else "",
+                program=window.program,
                 part=frame.area if frame.whole else NOWHERE,
                 # Our own console's says how we were started, which is not the task's.
-                title="" if not window or window.own else window.title,
+                title="" if window.own else window.title,
                 pointer=self.pointer,
             )
         )
