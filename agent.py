@@ -12844,13 +12844,14 @@ class Loop:
     """Asks, and reads the answer, in a profile's own way: `turn` calls each method in its order."""
 
     idle: Helped = None  # whether a turn without an act is progress
+    plan_is_step = False  # whether a turn that plans, or does nothing, counts as one of max_steps
 
     def __init__(self, run: Run) -> None:
         self.run = run
 
     def look(self) -> Look:
-        """Gives what the model is asked about; NO_LOOK where it is not shown the present screen."""
-        return self.run.eyes.look()
+        """Gives what the model is asked about; NO_LOOK, as here, where each act has its own."""
+        return NO_LOOK
 
     def request(self, look: Look) -> Asking | None:
         """Gives messages and tools; None, as here, asks nothing."""
@@ -12901,9 +12902,11 @@ def turn(run: Run, loop: Loop) -> None:
     except ToolError as error:  # no reply, or one without an act that can be done
         run.session.note_lost(error)
         helped.append(loop.lost(error, look))
-    progress: Helped = True in helped  # all in all; None: neither that nor a lack of it
-    if not progress and False not in (helped or [loop.idle]):
-        progress = None
+    progress: Helped = None  # all in all
+    if True in helped:
+        progress = True
+    elif False in (helped or [loop.idle]):
+        progress = False
     end = end or escalate(run, progress)
     loop.close(progress, end)
     if end:
@@ -13353,9 +13356,6 @@ class Repeat(Loop):
                 needs = f"{step.act} needs the value of a secret; give its name with --secret."
                 raise AgentError(needs)
 
-    def look(self) -> Look:
-        return NO_LOOK  # to find the next place takes looks of its own
-
     def acts(self, look: Look) -> Iterable[tuple[Act, Look]]:
         self.deed = None
         for _ in range(LOOKS_MOST):
@@ -13720,7 +13720,6 @@ class TwoAgents(Loop):
     """A planner that does not see the screen, and an executor that does, or one alone."""
 
     said = ""  # the words of the last reply that called a tool, or should have
-    plan_is_step = False  # whether a planner's turn counts as one of max_steps
     planner_corrections = 1  # most; it is asked twice in a row, then the executor has its turn
     archives = True  # whether the program archives before the executor's turn
     context_form = CONTEXT_FORM
@@ -14029,9 +14028,6 @@ class Chat(Loop):
             act = words.parse(ToolCall(words.tools[run.profile.opening], {}))
             seen = self.look_before(act)
             keep(run, act, self.heard(perform(run, act, seen), seen), seen)
-
-    def look(self) -> Look:
-        return NO_LOOK  # its screenshots stand in the conversation
 
     def request(self, look: Look) -> Asking:
         self.reply = None
@@ -14345,7 +14341,6 @@ class Story(Loop):
     """
 
     idle = False
-    plan_is_step = False  # whether a turn without an act that was done counts as one of max_steps
     keeps_all = False  # whether it gets all of its observation back, and nothing else
 
     def __init__(self, run: Run) -> None:
@@ -14369,9 +14364,6 @@ class Story(Loop):
                 run.actuator.rest()
                 run.clock.sleep(0.1)
                 self.said = inbox.take_injected()
-
-    def look(self) -> Look:
-        return NO_LOOK  # each act has one of its own
 
     def acts(self, look: Look) -> Iterable[tuple[Act, Look]]:
         """Reads the last reply; an act is read when the one before it is done."""
