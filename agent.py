@@ -12311,15 +12311,11 @@ and where the screenshot proves it.""",
     """Say of each check what the screenshot would show if it held, and whether it shows just \
 that. Answer each by its number: YES if so, NO if not, and what it shows.""",
 )
-MISSION_COMPLETE = "Mission complete"
-NOT_YET = "Completion not confirmed by a fresh look, not yet: "
-EXAMINER_QUESTION = "TASK: {}\n\nHow can one see that it is done?"
 # Not a question of yes or no: there are models that say yes to everything.
 ANSWER_OR_DEED = """TASK: {}
 
 What does it want: only an ANSWER about what can be seen, or a DEED, so that something is opened, \
 written, changed or closed? Reply with that one word."""
-SHORT_EVIDENCE = "Evidence has {} characters; describe the visible proof in at least {}."
 VERIFIER_FORM = """\
 TASK: {task}
 
@@ -12336,7 +12332,6 @@ CHECKS:
 
 UNDECIDED = "the fresh look did not decide it"
 ANSWER_EACH_CHECK = "Answer each check in one line of its own: its number, YES or NO, the reason."
-NO_CLAIM = "none; the run is about to end, so judge by the screenshot alone"
 
 CLIPBOARD_PATIENCE_S = 0.5  # the program that promised its text may never answer
 FILE_PATIENCE_S = 1.0  # a drive of the network may never answer
@@ -12576,7 +12571,7 @@ def ask_for_checks(run: Run) -> None:
     progress = run.progress
     planned = "planner" in run.profile.roles
     if run.config.derive_checks and not (planned or progress.done_when):
-        said = examined(run, EXAMINER_QUESTION.format(progress.task))
+        said = examined(run, f"TASK: {progress.task}\n\nHow can one see that it is done?")
         sentence = [] if re.match(r"(?i)(?:yes|no)\b|.*\n", said) else [said]
         progress.done_when = real_checks(run, _LISTED.findall(said) or sentence)
     progress.done_when = progress.done_when or [cut(progress.task, 300)]
@@ -12720,7 +12715,8 @@ def check_completion(run: Run, act: Act, evidence: str, counts: bool = True) -> 
     # A conversation has only its last words, and a grammar no word for evidence.
     has_words = run.profile.loop not in ("chat", "story") and not run.grammar
     if has_words and length < EVIDENCE_LEAST:
-        return Deed(act, SHORT_EVIDENCE.format(length, EVIDENCE_LEAST))
+        wanted = f"describe the visible proof in at least {EVIDENCE_LEAST}."
+        return Deed(act, f"Evidence has {length} characters; {wanted}")
     if config.dry_run:
         evidence = f"Dry run, nothing was done: {evidence}"
     verdict = judge(run, evidence)
@@ -12729,10 +12725,10 @@ def check_completion(run: Run, act: Act, evidence: str, counts: bool = True) -> 
         # All of an answer, since that is what was asked for.
         is_answer = run.grammar or run.profile.loop == "chat"
         text = evidence if is_answer else cut(evidence, 300)
-        return Deed(act, MISSION_COMPLETE, end=Outcome("completed", text, verdict))
+        return Deed(act, "Mission complete", end=Outcome("completed", text, verdict))
     progress.needs_review = True
     progress.not_yet += 1
-    result = NOT_YET + cut(missing, 400)
+    result = f"Completion not confirmed by a fresh look, not yet: {cut(missing, 400)}"
     counts = counts and not (run.grammar and "planner" in run.profile.roles)
     if not counts or progress.not_yet < config.not_proven_most:
         return Deed(act, result)
@@ -12749,7 +12745,8 @@ def last_look(run: Run, outcome: Outcome) -> Outcome:
     if not (gave_up and run.config.last_look and run.progress.touched):
         return outcome
     try:
-        verdict = judge(run, NO_CLAIM, is_last=True)
+        claim = "none; the run is about to end, so judge by the screenshot alone"
+        verdict = judge(run, claim, is_last=True)
     except (ModelError, Win32Error) as error:  # the run has its end without them
         run.logger.say(f"warning: {error}")
         return outcome
@@ -12947,9 +12944,6 @@ def final_answer(said: str) -> Act:
     return Act(FINAL_ANSWER, {}, ToolCall(FINAL_ANSWER, {}), said=said)
 
 
-NOTHING_DONE = "{}: not accepted, since nothing was done yet. Do the first step for it"
-
-
 def perform(run: Run, act: Act, look: Look) -> Deed:
     """Does what needs no hands; the deed tells what came of it, and whether the run ends."""
     args = act.args
@@ -12963,7 +12957,8 @@ def perform(run: Run, act: Act, look: Look) -> Deed:
         if not args["completion_status"].upper().startswith(STATUS_FOR_REVIEW):
             return Deed(act, result, helped=is_watching(run, look))
         if not (progress.touched or run.profile.repeats):
-            return Deed(act, NOTHING_DONE.format(result))
+            not_yet = "not accepted, since nothing was done yet. Do the first step for it"
+            return Deed(act, f"{result}: {not_yet}")
         progress.needs_review = True
         return Deed(act, result)
     if act.name == "failed":  # which only a grammar can say
@@ -13950,7 +13945,6 @@ class TwoAgents(Loop):
 # Chat loop - one conversation, one call a step, screenshots on demand
 ####################################################################################################
 
-SAY_DONE = "If the whole task is done, reply DONE and the proof."
 LEFT_OUT = "(left out)"  # stands for an old thought
 CHAT_FORM = """\
 TASK: {task}
@@ -14166,7 +14160,7 @@ class Chat(Loop):
         told = correction(error)
         picture = None
         if error.kind == "no_call":
-            told += f" {SAY_DONE}"
+            told += " If the whole task is done, reply DONE and the proof."
         elif error.kind == "stale_frame":
             picture = self.shown(self.take_screenshot())
         self.answer(refusal(profile.errors.get(error.kind, error.kind), told), picture)
