@@ -13608,14 +13608,6 @@ The last {stalled} steps made no progress; do something different.
 STEP_CHARS = 160
 
 
-def native_step(record: ActionRecord) -> str:
-    """Returns a step in a line, whose picture is not shown any more."""
-    said = record.response_text or f"{record.tool} {record.args}"
-    line = cut(" ".join(said.split()), STEP_CHARS)
-    effect = unseen_effect(record)
-    return f"{line} ({cut(effect, STEP_CHARS)})" if effect else line
-
-
 def unseen_effect(record: ActionRecord) -> str:
     """Tells what came of a turn, where the picture after it does not show that."""
     if record.changed is None:
@@ -13675,7 +13667,9 @@ class Native:
         told = ["(earlier steps, left out)"] if archived else []
         for record in memory.active_history:
             if record.turn < first_shown:
-                told.append(native_step(record))
+                line = cut(record.response_text or f"{record.tool} {record.args}", STEP_CHARS)
+                effect = cut(unseen_effect(record), STEP_CHARS)
+                told.append(f"{line} ({effect})" if effect else line)
         words = grammar.first_text(progress.execution_instructions or progress.task, told)
         messages: list[Message] = []
         for earlier in self.shown:
