@@ -91,6 +91,7 @@ from pathlib import Path
 from queue import Empty, Queue, SimpleQueue
 from secrets import compare_digest, token_urlsafe
 from socketserver import ThreadingTCPServer
+from statistics import median
 from types import MappingProxyType, ModuleType, NoneType
 from typing import (
     IO,
@@ -1228,15 +1229,15 @@ class Act:
     @property
     def shown(self) -> str:
         """Returns its arguments in a line."""
-        return shown_args(self.given)
+        return shown_args(self.args)
 
     @property
     def given(self) -> JsonDict:
         """Returns its arguments as JSON knows them."""
-        given = {}
-        for name, value in self.args.items():
-            given[name] = asdict(value) if isinstance(value, Coordinate) else value
-        return given
+        return {
+            name: asdict(value) if isinstance(value, Coordinate) else value
+            for name, value in self.args.items()
+        }
 
     @property
     def reasoning(self) -> str:
@@ -1245,13 +1246,14 @@ class Act:
 
     def in_words(self, by_name: bool = True) -> str:
         """Tells a person what is done to what, without the reason."""
-        given = self.given
+        given = {**self.args}
         if not by_name:  # in a grammar the name is the model's sentence
             given.pop("element_name", None)
         subject = [name for name in SUBJECTS if given.get(name)][:1]
-        told = [*subject, "modifiers", "then"] if subject else given
-        args = shown_args({name: given[name] for name in told if name in given})
-        return f"{self.name.replace('_', ' ')} {args}".strip()
+        if subject:
+            told = [*subject, "modifiers", "then"]
+            given = {name: given[name] for name in told if name in given}
+        return f"{self.name.replace('_', ' ')} {shown_args(given)}".strip()
 
     def __str__(self) -> str:
         return f"{self.name} {self.shown}".strip()
@@ -1350,11 +1352,10 @@ class Deed:
         """Gives what was known at the places of a deed that was seen through, for its record."""
         if self.act_s is None or not self.controls:
             return None
-        targets = []
-        for known in self.controls:
-            target = replace(known, value=None).to_json()
-            targets.append({**target, "box": on_grid(known.rect, area)})
-        return targets
+        return [
+            {**replace(known, value=None).to_json(), "box": on_grid(known.rect, area)}
+            for known in self.controls
+        ]
 
 
 ####################################################################################################
@@ -3803,9 +3804,7 @@ def read_number(
 def read_whole(value: object, **limits: float) -> int | None:
     """Reads a whole number within these limits; None for all else."""
     number = read_number(value, **limits)
-    if number is None or number % 1:
-        return None
-    return int(number)
+    return None if number is None or number % 1 else int(number)
 
 
 def read_axis(value: object) -> int | None:
@@ -3972,9 +3971,8 @@ def spelled_list(text: str) -> list[Any]:
         spelled = f"[{spelled}]"
     with suppress(ReplyError):
         value, rest = read_json(spelled)
-        if value and isinstance(value, list) and not rest:
-            found: list[Any] = value
-            return found
+        if not rest:
+            return json_list(value) or [text]
     return [text]
 
 
@@ -7548,19 +7546,18 @@ def kind_of_fault(said: str, status: int) -> str:
     # No text from outside is searched whole; its reason stands at the beginning or at the end.
     part = SAID_CHARS_MOST // 2
     searched = f"{said[:part]}{'':99}{said[-part:]} HTTP {status}"
-    kinds = (kind for kind, words in _KINDS_SAID if re.search(words, searched, re.I | re.S))
-    return next(kinds)
+    return next(kind for kind, words in _KINDS_SAID if re.search(words, searched, re.I | re.S))
 
 
-def fault_sentence(kind: str, said: str, info: ModelInfo | None, port: object = "") -> str:
+def fault_sentence(kind: str, said: str, info: ModelInfo) -> str:
     """Says what a server did, and which of its settings to look at."""
     # What is there is too little, and of the numbers that are told it is the smallest.
     numbers = map(int, re.findall(r"(?<![\d.:])[0-9]{4,7}(?!\d)", said))
-    there = info.context_length if info and info.context_length else min(numbers, default=0)
+    there = info.context_length or min(numbers, default=0)
     tokens = CONTEXT_ADVISED
     while tokens <= there:
         tokens *= 2
-    settings = SERVERS.get(info.server if info else str(port)) or SERVERS["other"]
+    settings = SERVERS.get(info.server, SERVERS["other"])
     sentence = FAULTS[kind].sentence.format(server_words(said), *settings)
     return sentence.replace("{tokens}", str(tokens))
 
@@ -7610,9 +7607,7 @@ def _count(value: object, *paths: str) -> int | None:
 
 def _meant_name(name: str) -> str:
     # What names of one model have in common: LM Studio calls qwen3-vl-4b-instruct qwen/...-4b.
-    last_part = re.split(r"[\\/]", name.lower())[-1]
-    letters = re.sub(r":[0-9]+$|[^a-z0-9@]", "", last_part)
-    return letters.replace("instruct", "")
+    return re.sub(r"(?s)^.*[\\/]|:[0-9]+$|[^a-z0-9@]|instruct", "", name.lower())
 
 
 LOADED = ("loaded", "loading", "running", "ready", "sleeping")  # which wakes up by itself
@@ -7630,9 +7625,7 @@ def reply_warnings(
             f"The server answered with the model {name} instead of {info.name}."
         )
     counted = reply.usage.prompt
-    if not (counted and image_tokens):
-        return warnings
-    if counted - text_chars / token_chars < 0.6 * image_tokens:
+    if counted and image_tokens and counted - text_chars / token_chars < 0.6 * image_tokens:
         warnings["tokens"] = (
             f"The server counted {counted} tokens for a screenshot of {image_tokens} and"
             f" {text_chars} characters of text: it shrank or left out a part of either."
@@ -7673,22 +7666,20 @@ def endpoint_of(setting: str) -> urllib.parse.SplitResult:
     # The address of the chat completions; raises ConfigError.
     if "://" not in setting:
         setting = f"http://{setting}"
-    try:
+    with suppress(ValueError):
         url = urllib.parse.urlsplit(setting)
-        usable = _ADDRESS.fullmatch(setting) and url.hostname and url.port != 0
-    except ValueError:
-        usable = False
-    if not usable:  # and is not shown, since a name and a password may stand in it
-        raise ConfigError(
-            "lmstudio_endpoint (--endpoint) is unusable: it takes http:// or https://, a host, no"
-            f" login, no blanks, a port up to 65535; try {Config.lmstudio_endpoint}."
-        )
-    path = url.path.rstrip("/")
-    if path in ("", "/v1"):
-        path = "/v1/chat/completions"
-    # Windows asks for localhost over IPv6 first, where nobody answers, and loses time.
-    host = re.sub(r"^localhost(?=:|$)", "127.0.0.1", url.netloc.lower())
-    return url._replace(netloc=host, path=path, fragment="")
+        if _ADDRESS.fullmatch(setting) and url.hostname and url.port != 0:
+            path = url.path.rstrip("/")
+            if path in ("", "/v1"):
+                path = "/v1/chat/completions"
+            # Windows asks for localhost over IPv6 first, where nobody answers, and loses time.
+            host = re.sub(r"^localhost(?=:|$)", "127.0.0.1", url.netloc.lower())
+            return url._replace(netloc=host, path=path, fragment="")
+    # It is not shown, since a name and a password may stand in it.
+    raise ConfigError(
+        "lmstudio_endpoint (--endpoint) is unusable: it takes http:// or https://, a host, no"
+        f" login, no blanks, a port up to 65535; try {Config.lmstudio_endpoint}."
+    )
 
 
 # The 4-bit files with the part that sees, in sizes as LM Studio and Ollama state them.
@@ -7764,17 +7755,13 @@ def _models(value: object) -> list[ModelInfo]:
     return sorted(found, key=lambda info: info.loaded is not True)
 
 
-def _named(listed: Iterable[ModelInfo], wanted: str) -> ModelInfo | None:
+def _named(listed: Sequence[ModelInfo], wanted: str) -> ModelInfo | None:
     # The one of exactly that name, else the first whose stored name means it.
-    letters = _meant_name(wanted)
-    meant = []
-    for info in listed:
-        if wanted in (info.name, info.stored):
-            return info
-        # Without an @ any quantization is meant.
-        if f"{_meant_name(info.stored)}@".startswith(f"{letters}@"):
-            meant.append(info)
-    return meant[0] if meant else None
+    exact = [info for info in listed if wanted in (info.name, info.stored)]
+    # Without an @ any quantization is meant.
+    begins = f"{_meant_name(wanted)}@"
+    meant = [info for info in listed if f"{_meant_name(info.stored)}@".startswith(begins)]
+    return next(iter(exact + meant), None)
 
 
 NAMES_MOST = 8  # of models that a message or a question lists
@@ -7806,19 +7793,15 @@ class ModelServer:
     stop: Stop
     api_key: str = field(default="", repr=False)
     say: Say = lambda text: None  # gets a sentence before each wait
-    hide: Callable[[str], str] = lambda text: text  # replaces secrets in what a server says
     # Asks the person which of these models to use; None for no answer.
     choose: Callable[[Sequence[ModelInfo]], ModelInfo | None] = lambda able: None
-    info: ModelInfo | None = None
     answered: bool = False  # a model did, since when one that is gone may be loaded anew
 
     def __post_init__(self) -> None:
         self.url = endpoint_of(self.config.lmstudio_endpoint)
         self.where = f"{self.url.scheme}://{self.url.netloc}"
-        self._page = self.url._replace(scheme="", netloc="").geturl()
         self.is_here = re.fullmatch(r"127(\.\d+){3}|::1", self.url.hostname or "") is not None
-        self._base = self.url.path.removesuffix("/chat/completions")
-        self._root = self._base.removesuffix("/v1")  # LM Studio tells more there
+        self.info = ModelInfo("", server=str(self.url.port))  # until it is known
         self.api_key = self.api_key.strip()
         if not re.fullmatch(r"[!-~]*", self.api_key):
             raise ConfigError(
@@ -7827,7 +7810,7 @@ class ModelServer:
 
     def complete(self, body: bytes) -> Reply:
         """Raises ModelError and Stopped."""
-        value, seconds = self._ask(self._page, body)
+        value, seconds = self._ask(self.url._replace(scheme="", netloc="").geturl(), body)
         choice = value["choices"][0]
         self.answered = True
         message = choice["message"]
@@ -7846,9 +7829,8 @@ class ModelServer:
         parts = ("content", "tool_calls", "function_call", "reasoning_content", "reasoning")
         if not any(map(message.get, parts)):
             # An empty reply may mean that the prompt left no room (lmstudio-bug-tracker #2339).
-            most = self.info.context_length if self.info else None
-            full = most and usage.total >= most
-            if full or (reason == "length" and usage.prompt and usage.completion == 0):
+            no_room = reason == "length" and usage.prompt and usage.completion == 0
+            if no_room or usage.total >= (self.info.context_length or sys.maxsize):
                 raise self._fault("context", "an empty reply")
         return Reply(
             message,
@@ -7858,7 +7840,7 @@ class ModelServer:
             seconds,
         )
 
-    def _ask(self, path: str, body: bytes | None = None) -> tuple[JsonDict, float]:
+    def _ask(self, path: str, body: bytes = b"") -> tuple[JsonDict, float]:
         # The JSON of a page, to which `body` is posted, and the last try's seconds.
         # Asking again is safe, since nothing on the desktop changes by it. A server that starts
         # refuses for a while, and then loads: each fault has a patience of its own.
@@ -7866,26 +7848,23 @@ class ModelServer:
         while True:
             begun = self.clock.now()
             try:
-                value = self._exchange(path, body)
-                seconds = self.clock.now() - begun
-                return value, seconds
+                return self._exchange(path, body), self.clock.now() - begun
             except ModelError as error:
                 kind = error.kind
                 most = min(int(FAULTS[kind].tries), self.config.request_retries)
                 # At the start a person waits: Windows takes 2 s to refuse a connection.
-                if failed[kind] >= most or (body is None and kind in ("refused", "unreachable")):
+                if failed[kind] >= most or (not body and kind in ("refused", "unreachable")):
                     raise
                 first_s = 5.0 if kind == "loading" else 0.5  # to load some GB takes long
                 wait_s = first_s * 2.0 ** failed[kind]
                 failed[kind] += 1
-                sentence = str(error).rstrip(".")
-                self.say(f"{sentence}; asking again in {wait_s:.1f} s.")
+                self.say(f"{str(error).rstrip('.')}; asking again in {wait_s:.1f} s.")
                 self.clock.sleep(wait_s)
 
-    def _exchange(self, path: str, body: bytes | None) -> JsonDict:
+    def _exchange(self, path: str, body: bytes) -> JsonDict:
         # Raises ModelError.
         timeout_s = self.config.lmstudio_timeout
-        if body is None:
+        if not body:
             timeout_s = min(LIST_TIMEOUT_S, timeout_s)
         headers = {"Content-Type": "application/json", "Connection": "close"}
         if self.api_key:  # it goes into a header and nowhere else
@@ -7900,7 +7879,7 @@ class ModelServer:
                 sockets.append(connection.sock)
                 # Asked only now, so that whoever gives up ends the socket, or no request is sent.
                 if not given_up.is_set():
-                    connection.request("POST" if body else "GET", path, body, headers)
+                    connection.request("POST" if body else "GET", path, body or None, headers)
                     response = connection.getresponse()
                     yield response, response.read(ANSWER_BYTES_MOST + 1)
 
@@ -7914,15 +7893,14 @@ class ModelServer:
         # ValueError is what http.client makes of a negative chunk size.
         except (OSError, HTTPException, ValueError) as error:
             kind = next(kind for family, kind in _WIRE if isinstance(error, family))
-            said = getattr(error, "strerror", None) or str(error)
-            raise self._fault(kind, said) from None
+            raise self._fault(kind, getattr(error, "strerror", None) or str(error)) from None
         finally:
             # This ends the thread, whatever it waits for, and the server may stop computing.
             given_up.set()
             with suppress(OSError, IndexError):
                 sockets[0].shutdown(socket.SHUT_RDWR)
 
-    def _value(self, response: HTTPResponse, data: bytes, body: bytes | None) -> JsonDict:
+    def _value(self, response: HTTPResponse, data: bytes, body: bytes) -> JsonDict:
         # With a message, if a body was sent; raises ModelError.
         if len(data) > ANSWER_BYTES_MOST:
             raise self._fault("not_json", f"{ANSWER_BYTES_MOST >> 20} MB")
@@ -7935,13 +7913,13 @@ class ModelServer:
             value = data[:1000].decode("utf-8", "replace")
             if is_success:
                 raise self._fault("not_json", str(error)) from None
-        first, *_ = json_list(found_at(value, "choices")) or [None]
+        first = next(iter(json_list(found_at(value, "choices"))), None)
         said = _error_text(value, first)
         if said or not is_success:
             kind = kind_of_fault(said, response.status)
             if kind == "no_model" and self.answered:
                 kind = "server"
-            elif kind == "pictures" and (body or b"").count(b'"image_url":') < 2:
+            elif kind == "pictures" and body.count(b'"image_url":') < 2:
                 kind = "no_vision"
             if not is_success:
                 said = f"status {response.status}: {said}"
@@ -7951,7 +7929,7 @@ class ModelServer:
             # A reply without a call, so that the model hears of it.
             lost = {"role": "assistant", "content": "", UNREAD_CALL: str(fault)}
             return {"choices": [{"message": lost}]}
-        if body is not None and not isinstance(found_at(first, "message"), dict):
+        if body and not isinstance(found_at(first, "message"), dict):
             raise self._fault("not_json", "no choices[0].message")
         return json_object(value)
 
@@ -7959,19 +7937,18 @@ class ModelServer:
         # A server that repeats the key does not get it into a message.
         if self.api_key:
             said = said.replace(self.api_key, "***")
-        sentence = fault_sentence(kind, self.hide(said), self.info, self.url.port)
-        return self._error(sentence, kind)
+        return self._error(fault_sentence(kind, said, self.info), kind)
 
     def _error(self, what: str, kind: str = "no_model") -> ModelError:
         return ModelError(f"The server at {self.where} {what}.", kind)
 
     def discover(self) -> ModelInfo:
         """The configured one, else the program's choice, else the person's; raises ModelError."""
-        config = self.config
-        wanted = config.lmstudio_model
+        wanted = self.config.lmstudio_model
         listed = self._listed()
         # Not every server tells what a model can; without pictures any will do.
-        able = [info for info in listed if info.vision is not False or not config.vision]
+        sees = self.config.vision
+        able = [info for info in listed if info.vision is not False or not sees]
         names = [f'--model "{server_words(info.name)}"' for info in (able or listed)[:NAMES_MOST]]
         choices = f"choose one: {', '.join(names)}"
         named = _named(listed, wanted)
@@ -8003,18 +7980,18 @@ class ModelServer:
 
     def _listed(self) -> list[ModelInfo]:
         # From the first list that names any; LM Studio's own tell most.
+        base = self.url.path.removesuffix("/chat/completions")
+        root = base.removesuffix("/v1")
         for page in ("/api/v1/models", "/api/v0/models"):
             try:
-                value, *_ = self._ask(self._root + page)
-                listed = _models(value)
+                listed = _models(self._ask(root + page)[0])
                 if listed:
                     return listed
             except ModelError as error:
                 # Another kind of server has no such page, and says so in its own way.
                 if error.kind not in "not_found error not_json no_model server".split():
                     raise
-        value, *_ = self._ask(f"{self._base}/models")
-        return _models(value)
+        return _models(self._ask(f"{base}/models")[0])
 
 
 ####################################################################################################
@@ -10635,41 +10612,26 @@ class AxisFit(NamedTuple):
     @property
     def moved(self) -> float:
         """How far an edge of the grid is moved."""
-        stretched = abs(self.scale - 1) * GRID_MIDDLE
-        return stretched + abs(self.shift)
+        return abs(self.scale - 1) * GRID_MIDDLE + abs(self.shift)
 
     def undo(self, place: float) -> int:
         """Corrects an answered place, which may come to lie outside the grid."""
-        away = place - GRID_MIDDLE - self.shift
-        return round(GRID_MIDDLE + away / self.scale)
-
-
-def _median(values: Iterable[float]) -> float:
-    ordered = sorted(values)
-    middle = len(ordered) // 2
-    both = ordered[middle] + ordered[~middle]
-    return both / 2
+        return round(GRID_MIDDLE + (place - GRID_MIDDLE - self.shift) / self.scale)
 
 
 def fit_axis(pairs: Sequence[tuple[float, float]]) -> AxisFit:
     """Returns the line through (truth, answer), whose truths all differ, or the faultless one."""
     # Theil and Sen: the median of all slopes, then of what it leaves: one wild answer changes
     # nothing. It counts where it moves an edge by more than answers scatter around it.
-    slopes = []
-    beside = []
-    for (truth, answer), (other, answered) in combinations(pairs, 2):
-        rise = answer - answered
-        run = truth - other
-        slopes.append(rise / run)
-    scale = _median(slopes)
-    for truth, answer in pairs:
-        line = GRID_MIDDLE + scale * (truth - GRID_MIDDLE)
-        beside.append(answer - line)
-    shift = _median(beside)
-    scatter = _median(abs(away - shift) for away in beside)
+    scale = median(
+        (answer - answered) / (truth - other)
+        for (truth, answer), (other, answered) in combinations(pairs, 2)
+    )
+    beside = [answer - GRID_MIDDLE - scale * (truth - GRID_MIDDLE) for truth, answer in pairs]
+    shift = median(beside)
+    scatter = median(abs(away - shift) for away in beside)
     fit = AxisFit(scale, shift)
-    least = max(CORRECTED_LEAST, SCATTERS_LEAST * scatter)
-    return fit if fit.moved >= least else AxisFit()
+    return fit if fit.moved >= max(CORRECTED_LEAST, SCATTERS_LEAST * scatter) else AxisFit()
 
 
 def points_of(places: Iterable[Coordinate | None], area: Rect, desktop: Desktop) -> list[Point]:
@@ -10677,9 +10639,10 @@ def points_of(places: Iterable[Coordinate | None], area: Rect, desktop: Desktop)
 
 
 def with_places(act: Act, where: Callable[[Coordinate], Coordinate]) -> Act:
-    args = {}
-    for name, value in act.args.items():
-        args[name] = where(value) if isinstance(value, Coordinate) else value
+    args = {
+        name: where(value) if isinstance(value, Coordinate) else value
+        for name, value in act.args.items()
+    }
     return replace(act, args=args)
 
 
@@ -10706,9 +10669,7 @@ class Correction(NamedTuple):
 
     def place(self, said: Coordinate) -> Coordinate:
         """Raises ToolError for one outside the grid."""
-        x = self.x.undo(said.x)
-        y = self.y.undo(said.y)
-        return Coordinate(x, y)
+        return Coordinate(self.x.undo(said.x), self.y.undo(said.y))
 
 
 NO_CORRECTION = Correction()

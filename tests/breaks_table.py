@@ -62,7 +62,7 @@ ROWS = (
     ("replaced-once", "Eyes", "what goes on changing is no replaced record", "Eyes.replaced", "restless += [moving] if moving else []", "restless += []"),
     ("replaced-at-all", "Deeds", "an act on a picture of another record is refused", "refuse_replaced", "seen.number <= run.actuator.used_frame", "seen.number >= 0"),
     ("client-permits-nothing", "Command line", "a client's task permits nothing when it is resumed", "old_run", "run.by_client and not options.task", "False"),
-    ("calibration-order", "Calibration", "a shift is undone before the scale", "AxisFit.undo", "GRID_MIDDLE + away / self.scale", "GRID_MIDDLE + (away + self.shift) / self.scale - self.shift"),
+    ("calibration-order", "Calibration", "a shift is undone before the scale", "AxisFit.undo", "(place - GRID_MIDDLE - self.shift) / self.scale", "(place - GRID_MIDDLE) / self.scale - self.shift"),
     ("panel-key", "Panel", "every address but the page's asks for the key", "PanelRequest.do_GET", 'not compare_digest(key, panel.key)', 'key and not compare_digest(key, panel.key)'),
     ("secret-cut", "Seams", "of a value that was cut its beginning is hidden, too", "Secrets.hide", "self._hide_cut(text) if CUT in text else text", "text"),
     ("rest-of-a-pause", "Eyes", "a pause in what is being drawn is not taken for rest", "Eyes.settle", "left = 4 if changed else 1", "left = 1"),
