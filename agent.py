@@ -1165,7 +1165,7 @@ class ToolCall:
     arguments: JsonDict  # as JSON knows them; places are [x, y] in whole numbers
     ignored: int = 0  # further calls in the same reply, which are not performed
     thought: str = ""  # before it, where the call has no word for its reason
-    said: str = ""  # before it, where the reply is in a grammar
+    said: str = ""  # before it, as long as it is in the words of a grammar
 
 
 def shown_args(args: Mapping[str, object]) -> str:
@@ -8528,27 +8528,6 @@ _TELLING = frozenset(
 )
 
 
-def complete_arguments(call: ToolCall) -> JsonDict:
-    """Adds to a grammar's arguments what its models do not say."""
-    # What an act is done to tells the reply's sentence, or the end of a silent one's thought.
-    given = call.arguments
-    label = cut(call.said, LABEL_CHARS) or cut(call.thought[::-1], THOUGHT_END_CHARS)[::-1]
-    if call.name == "type_text" and "position" not in given:  # nothing is clicked
-        label = ""
-    words = given.get("text") or call.said
-    silent = "it does not say why" if call.name == "failed" else "the task is done"
-    seconds = math.ceil(given.get("seconds", 0)) or 1
-    return {
-        "element_name": label,
-        "position": None,
-        "start": None,
-        "evidence": words or silent,
-        "question": words or "Do the next step here yourself. Is it done?",
-        **given,
-        "seconds": min(seconds, SECONDS_MOST),
-    }
-
-
 _LABELS = re.compile(r"(?:#{2} )?(?:Thought|Action_Summary|Action|Code) ?[:：]|</?action>")
 
 
@@ -8723,38 +8702,51 @@ class Grammar(NamedTuple):
     def read(self, reply: Reply, picture: tuple[int, int]) -> Act:
         """Reads the first act of a reply to a picture of that size; raises ReplyError."""
         try:
-            call = self._certain_call(reply, self.sides(picture))
-            act = CANONICAL.parse(replace(call, arguments=complete_arguments(call)))
-            call = replace(call, thought=cut(call.thought, THOUGHT_CHARS))
-            return replace(act, call=call, said=call.said)
+            call = (
+                read_verb(self.begins, reply)
+                if self.begins
+                else read_function(self.functions, reply)
+            )
+            return self._act(call, thoughts(reply.message), self.sides(picture))
         except (ToolError, RecursionError) as error:
             raise explained(error, reply) from None
 
-    def _certain_call(self, reply: Reply, sides: Size) -> ToolCall:
-        """Reads a call in the program's own names, with places on the grid; raises ToolError."""
-        written = (
-            read_verb(self.begins, reply) if self.begins else read_function(self.functions, reply)
-        )
-        action = written.name
+    def _act(self, call: ToolCall, thought: str, sides: Size) -> Act:
+        """Gives the act of a call, with what the model does not say of it; raises ToolError."""
         given = {
-            name: value for name, value in written.arguments.items() if value not in (None, "", [])
+            name: value for name, value in call.arguments.items() if value not in (None, "", [])
         }
-        word = self._word(action, given)
-        arguments: JsonDict = {}
+        word = self._word(call.name, given)
+        arguments = {**word.more}
         for name, meant in word.takes.items():
             if name in given:
                 meant = meant.rstrip("?")
                 found = written_as(name, meant, sides).value(name, given[name])
                 arguments |= found if isinstance(found, dict) else {meant: found}
             elif not meant.endswith("?"):
-                raise ReplyError(f"{action} lacks its {name}.", f"missing_{name}")
-        for name, value in word.more.items():
-            arguments.setdefault(name, value)
+                raise ReplyError(f"{call.name} lacks its {name}.", f"missing_{name}")
+        said = cut(next(filter(str.strip, reversed(_LABELS.split(call.said))), ""), SENTENCE_CHARS)
         if word.act == PERSON:  # a question speaks for itself
-            return ToolCall(PERSON, arguments)
-        said = next(filter(str.strip, reversed(_LABELS.split(written.said))), "")
-        thought = thoughts(reply.message)
-        return ToolCall(word.act, arguments, thought=thought, said=cut(said, SENTENCE_CHARS))
+            thought = ""
+            said = ""
+        # What an act is done to tells the sentence, or the end of a silent one's thought.
+        label = cut(said, LABEL_CHARS) or cut(thought[::-1], THOUGHT_END_CHARS)[::-1]
+        if word.act == "type_text" and "position" not in arguments:  # nothing is clicked
+            label = ""
+        words = arguments.get("text") or said
+        silent = "it does not say why" if word.act == "failed" else "the task is done"
+        seconds = math.ceil(arguments.get("seconds", 0)) or 1
+        told = {
+            "element_name": label,
+            "position": None,
+            "start": None,
+            "evidence": words or silent,
+            "question": words or "Do the next step here yourself. Is it done?",
+            **arguments,
+            "seconds": min(seconds, SECONDS_MOST),
+        }
+        call = ToolCall(word.act, arguments, thought=cut(thought, THOUGHT_CHARS))
+        return replace(CANONICAL.parse(replace(call, arguments=told)), call=call, said=said)
 
     def _word(self, action: str, given: JsonDict) -> Word:
         """Finds what an action means with these arguments; raises ReplyError."""

@@ -51,8 +51,8 @@ class Reading(unittest.TestCase):
                 named = got and {"name": got[0], "arguments": got[1]}
                 self.assertIn(named, [row["expect"], *row.get("also_ok", [])])
                 if "said" in row:
-                    call = read(row["grammar"], *how).call
-                    self.assertEqual((call.said, call.thought), (row["said"], row["thought"]))
+                    made = read(row["grammar"], *how)
+                    self.assertEqual((made.said, made.call.thought), (row["said"], row["thought"]))
                 if "told" in row:
                     with self.assertRaises(ReplyError) as caught:
                         read(row["grammar"], *how)
