@@ -10085,9 +10085,8 @@ class Message:
         if not self.image:
             return 0
         # Before width and height stand a PNG's signature and the start of its first chunk.
-        begin = base64.b64decode(self.image[:32])
-        width, height = struct.unpack(">16x2I", begin)
-        return Size(width, height).pixels // PATCH**2
+        width, height = struct.unpack(">16x2I", base64.b64decode(self.image[:32]))
+        return int(width * height) // PATCH**2
 
     @property
     def url(self) -> str:
@@ -10095,10 +10094,8 @@ class Message:
 
     def to_json(self) -> JsonDict:
         if not self.image:
-            text = self.text
-            if self.thought:
-                text = f"<think>\n{self.thought}\n</think>\n\n{text}"
-            return {"role": self.role, "content": text, **self.more}
+            thought = f"<think>\n{self.thought}\n</think>\n\n" if self.thought else ""
+            return {"role": self.role, "content": thought + self.text, **self.more}
         parts: list[JsonDict] = [
             {"type": "text", "text": self.before},
             {"type": "image_url", "image_url": {"url": self.url}},
@@ -10108,11 +10105,9 @@ class Message:
 
     def in_words(self) -> Message:
         # For a model that knows its tools from the text.
-        words = [self.text]
-        for call in self.more.get("tool_calls", []):
-            words.append(call_in_text(**call["function"]))
+        calls = [call_in_text(**call["function"]) for call in self.more.get("tool_calls", [])]
         role = "user" if self.role == "tool" else self.role
-        return replace(self, role=role, text="\n".join(filter(None, words)), more={})
+        return replace(self, role=role, text="\n".join(filter(None, [self.text, *calls])), more={})
 
     def without_picture(self) -> Message:
         text = f"{self.before}\n\n{PICTURE_LEFT_OUT}\n\n{self.text}"
@@ -10153,12 +10148,10 @@ def reply_lines(message: JsonDict) -> list[str]:
 def answered_call(call: ToolCall, number: int, answer: str) -> tuple[JsonDict, Message]:
     """Returns a call as a message of the model holds it, and the message that answers it."""
     identity = f"call{number:05d}"  # the strictest templates want nine signs
-    arguments = json.dumps(call.arguments, ensure_ascii=False)
-    function = {"name": call.name, "arguments": arguments}
-    named = {"tool_call_id": identity, "name": call.name}
+    function = {"name": call.name, "arguments": json.dumps(call.arguments, ensure_ascii=False)}
     return (
         {"id": identity, "type": "function", "function": function},
-        Message("tool", answer, more=named),
+        Message("tool", answer, more={"tool_call_id": identity, "name": call.name}),
     )
 
 
@@ -10401,7 +10394,7 @@ class Session(Asker):
     requests: int = 0
     full: bool = False  # the next request and its reply may not fit into the context
     _failures: int = 0  # failed exchanges in a row
-    _token_chars: list[float] = field(default_factory=list)  # of requests without a picture
+    _token_chars: float = 5.0  # the most of a request without a picture
     used: Asking = Asking(())  # the last request
     reasons: list[str] = field(default_factory=list)  # of turns lost in a row, "" for an act
     _image: bytes = b""  # the last picture between context and question, in base64 ...
@@ -10440,16 +10433,15 @@ class Session(Asker):
         except ModelError as error:
             self.full = error.kind in ("context", "full")
             self._failures += 1
-            passes = error.kind not in PERMANENT_FAULTS
+            lasts = error.kind in PERMANENT_FAULTS
             if asking.shrinks and error.kind == "context":
-                passes = True
-            if not passes or self._failures > self.config.model_failures:
+                lasts = False
+            if lasts or self._failures > self.config.model_failures:
                 raise
             self.logger.tell(FailureRecord(error.kind, str(error)))
             self.say(f"warning: {error}")
             raise Unanswered(str(error), error.kind) from None
-        more = max(message.image_tokens for message in asking.messages)
-        more += settings["max_tokens"]
+        more = settings["max_tokens"] + max(message.image_tokens for message in asking.messages)
         self.full = reply.usage.total + more > (self.model.context_length or sys.maxsize)
         if self.trouble:
             self.full = self.trouble in ("context", "full")
@@ -10473,9 +10465,8 @@ class Session(Asker):
 
     def _hidden(self, message: Message) -> Message:
         # Whatever it came from: what leaves holds no secret.
-        words = {}
-        for name in ("text", "before", "more", "thought"):
-            words[name] = self.logger.hide(getattr(message, name))
+        names = ("text", "before", "more", "thought")
+        words = {name: self.logger.hide(getattr(message, name)) for name in names}
         return replace(message, **words)
 
     def _tell_exchange(self, title: str, lines: Iterable[str]) -> None:
@@ -10502,10 +10493,10 @@ class Session(Asker):
                 fresh.append(words)
         body = request_body(settings, messages)
         call = self.requests
-        name = self.used.role.name
-        title = f"REQUEST {call} to {name}: {len(messages)} messages, {len(body)} bytes"
+        role = self.used.role.name
+        title = f"REQUEST {call} to {role}: {len(messages)} messages, {len(body)} bytes"
         self._tell_exchange(title, fresh)
-        self.logger.tell(RequestRecord(call=call, role=name, sent=sent, parts=parts))
+        self.logger.tell(RequestRecord(call=call, role=role, sent=sent, parts=parts))
         begin = self.clock.now()
         reply = self.server.complete(body)
         besides_s = self.clock.now() - begin - reply.seconds
@@ -10513,9 +10504,8 @@ class Session(Asker):
         size = len(body) - sum(len(message.image) for message in messages)
         image_tokens = sum(message.image_tokens for message in messages)
         if reply.usage.prompt and not image_tokens:
-            self._token_chars.append(size / reply.usage.prompt)
-        most = max([5.0, *self._token_chars])
-        warnings = reply_warnings(reply, self.model, image_tokens, size, most)
+            self._token_chars = max(self._token_chars, size / reply.usage.prompt)
+        warnings = reply_warnings(reply, self.model, image_tokens, size, self._token_chars)
         title = f"RESPONSE {call} in {reply.seconds:.2f} s, {reply.usage}"
         self._tell_exchange(title, [*reply_lines(reply.message), *warnings.values()])
         for kind, warning in warnings.items():
@@ -10524,7 +10514,7 @@ class Session(Asker):
         self.logger.tell(
             ReplyRecord(
                 call=call,
-                role=name,
+                role=role,
                 message=reply.message,
                 finish_reason=reply.finish_reason,
                 tokens={**reply.usage._asdict(), "thought": thought},
@@ -10543,15 +10533,15 @@ class Session(Asker):
         if image != self._image or not grown:
             self._image = image
             self._context = context
-        new_lines = context[len(self._context) :]
+        new_lines = context.removeprefix(self._context)
         if new_lines:
             question = f"SINCE_THIS_PICTURE:{new_lines}\n\n{question}"
         return Message("user", question, image, before=self._context)
 
     def ask_until_read(self, asking: Asking, read: Callable[[Reply], Taken]) -> Taken:
         """Gives what `read` takes from a reply; raises the ToolError by which it takes nothing."""
-        left = asking.corrections
         told = NO_USABLE_CALL
+        left = asking.corrections
         while True:
             try:
                 reply = self.ask(asking)
