@@ -7142,10 +7142,11 @@ def _show_box(
         pressed = None
         while not answers:
             time.sleep(BOX_PAUSE_S)
+            left = left_s()
             if news():
                 api.SetWindowTextW(box, f"\n {news()}")
             if parts:
-                api.SetWindowTextW(parts[-1], f"{words[-1]} ({left_s():.0f} s left)")
+                api.SetWindowTextW(parts[-1], f"{words[-1]} ({left:.0f} s left)")
             while api.PeekMessageW(byref(message), None, 0, 0, PM_REMOVE):
                 on = said.get(message.hwnd)
                 what = message.message
