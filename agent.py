@@ -23,8 +23,7 @@ The file is divided into rooms, each under its banner. A room uses only itself a
     Watcher, Person's input, Server answers, Model, Replies, Grammars, Grammar texts, Profiles,
     Journal, Session, Calibration, Eyes, Control check, Typing, Way, Deeds, Proof, Turns, Repeat,
     Two-agent loop, Chat loop, Story loop, Page, Report, Panel, As described, Described panel,
-    Check, Demo desktop, Demo model, MCP, Terminal, Recording, Showing, Rows, Options, Look back,
-    Command line.
+    Check, Demo, MCP, Terminal, Recording, Showing, Rows, Options, Look back, Command line.
 """
 
 from __future__ import annotations
@@ -15744,7 +15743,7 @@ class Stats:
             self.run |= {"outcome": event.outcome, "text": event.text, "refusals": event.refusals}
         elif self.run["begun"]:
             self._enter(event)
-        self.run["number"] += 1
+        self.run["number"] += 1  # a page that asks meanwhile is told the item the next time
         self._last = event.time
 
     def _enter(self, record: Record) -> None:
@@ -15757,12 +15756,9 @@ class Stats:
         item = {**to_json(record), "number": self.run["number"] + 1, "sums": sums}
         if isinstance(record, ResultRecord):
             self._refused = self._refused or record.refused != ""
+            hits = [hit for hit in record.targets or () if "box" in hit]
             # What holds others is not what was hit.
-            item["hits"] = [
-                hit
-                for hit in record.targets or ()
-                if "box" in hit and hit.get("role") not in HOLDERS
-            ]
+            item["hits"] = [hit for hit in hits if hit.get("role") not in HOLDERS]
         elif isinstance(record, ActionRecord):
             lost = record.tool == "no_call" or record.changed is False
             sums["wasted"] = int(lost or self._refused)
@@ -15872,10 +15868,10 @@ def write_text(target: Path, text: str, mode: str) -> str:
     return f"Written: {target}"
 
 
-def follow_run(logger: ExecutionLogger, old: Path | None) -> Stats:
+def follow_run(logger: ExecutionLogger) -> Stats:
     """Keeps the figures of a run, of a resumed one from its beginning, and writes its report."""
     stats = Stats(logger.folder.name, STATS_RECORDS)
-    for record in read_journal(old).records if old else ():
+    for record in read_journal(logger.folder).records:
         stats.take(record)
 
     def leave_report(event: Event) -> None:
@@ -15942,15 +15938,13 @@ class PanelRequest(BaseHTTPRequestHandler):
         if self.headers.get_all("Host") != [panel.host]:
             self.send_error(403, "Wrong Host.")
         elif route == "GET /":
-            page = page_titled(PANEL_TITLE).encode()
-            self._send(200, page, "text/html; charset=utf-8")
+            self._send(200, page_titled(PANEL_TITLE).encode(), "text/html; charset=utf-8")
         elif not compare_digest(key, panel.key):
             self.send_error(401, "Open the address the program printed.")
         elif not re.fullmatch("[0-9]{1,8}", length):
             self.send_error(411, "A plain Content-Length below 100000000 is needed.")
         else:
-            body = self.rfile.read(int(length))
-            self._send(*panel.answer(route, body))
+            self._send(*panel.answer(route, self.rfile.read(int(length))))
 
     do_POST = do_GET
 
@@ -15982,6 +15976,13 @@ class PanelServer(ThreadingTCPServer):
         if sys.platform == "win32":
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
         super().server_bind()
+
+    def serve(self) -> None:
+        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
+
+    def close(self) -> None:
+        self.shutdown()
+        self.server_close()
 
 
 def show_in_browser(address: str) -> None:
@@ -16036,8 +16037,7 @@ class Panel(Inbox):
         self.key = f"Bearer {token}".encode()
         self.host = f"127.0.0.1:{self.server.server_address[1]}"
         self.url = f"http://{self.host}/#{token}"
-        serve = partial(self.server.serve_forever, 0.05)
-        threading.Thread(target=serve, name="panel", daemon=True).start()
+        self.server.serve()
 
     def watched(self) -> bool:
         """Tells whether a page is open: it asks again and again."""
@@ -16046,8 +16046,7 @@ class Panel(Inbox):
     def close(self) -> None:
         if self.watched():
             time.sleep(PANEL_END_S)
-        self.server.shutdown()
-        self.server.server_close()
+        self.server.close()
 
     def take(self, event: Event) -> None:
         if isinstance(event, Phase):
@@ -16732,28 +16731,12 @@ class Finding(NamedTuple):
     more: str = ""  # for who asks for all
 
 
-def check_system() -> Finding:
-    system = sys.platform
-    if sys.platform == "win32":
-        # Not platform.platform(), which may wait for WMI.
-        version = sys.getwindowsversion()[:3]
-        numbers = ".".join(map(str, version))
-        system = f"win32 {numbers}"
-    python = sys.version.split()[0]
-    return Finding("system", True, f"{system}, Python {python}, 64 bit")
-
-
-def waiting_for(text: str) -> Phase:
-    return Phase(f"waiting for {text}")
-
-
 def check_desktop(config: Config, desktop: Desktop, clock: Clock) -> Iterator[Finding | Phase]:
     """Raises AgentError at what makes the rest pointless."""
     screen = desktop.screen()
     area = resolve_area(config.area, desktop)
     began = clock.now()
-    text = f"{screen.width}x{screen.height} in all, working area {area}"
-    yield Finding("screen", True, text)
+    yield Finding("screen", True, f"{screen.width}x{screen.height} in all, working area {area}")
     frame = desktop.capture(area, *frame_size(area, config))
     text = f"{clock.now() - began:.2f} s"
     if frame.blank:
@@ -16766,7 +16749,7 @@ def check_desktop(config: Config, desktop: Desktop, clock: Clock) -> Iterator[Fi
     yield Finding("window", not window.elevated, text)
     source = desktop.control_source
     if isinstance(source, ControlsWorker) and frame.window:
-        yield waiting_for("the controls of that window")
+        yield Phase("waiting for the controls of that window")
         with closing(source):
             text, knows, problems = source.report(window)
         yield Finding("controls", True, text, not knows, problems)
@@ -16781,22 +16764,18 @@ class Asked(Asker):
     @property
     def size(self) -> Size:
         size = screen_size(self.config)
-        if self.grammar:
-            size = self.grammar.picture.seen_size(size)
-        return size
+        return self.grammar.picture.seen_size(size) if self.grammar else size
 
     @property
     def about(self) -> str:
         """Names what a measurement of it holds for."""
         size = screen_size(self.config)
-        pictures = f"{size.width}x{size.height}"
-        grammar = grammar_name(self.grammar)
-        return f"{self.model.name} at {self.server.where}, {pictures}, {grammar}"
+        asked = f"{size.width}x{size.height}, {grammar_name(self.grammar)}"
+        return f"{self.model.name} at {self.server.where}, {asked}"
 
     @property
     def kept_at(self) -> Path:
-        about = self.about.encode()
-        digest = hashlib.sha256(about).hexdigest()
+        digest = hashlib.sha256(self.about.encode()).hexdigest()
         return Path(self.config.dump_dir, f"calibration_{digest[:16]}.json")
 
     def ask(
@@ -16811,51 +16790,18 @@ class Asked(Asker):
         `before` stands before the task, and the form of the request is changed as in a run.
         """
         config = self.config
-        tokens = config.executor_max_tokens or REPLY_TOKENS
         if self.grammar:
             words = self.grammar.first_text(task, [])
             messages = [*before, *shown_to(self.grammar, words, picture)]
             return self.exchange(native_asking(self.grammar, config, self.size, messages))
-        settings = {"temperature": 0, "max_tokens": tokens}
-        messages = [*before, Message("user", task, picture)]
-        return self.exchange(Asking(messages, "", tools, settings))
+        settings = {"temperature": 0, "max_tokens": config.executor_max_tokens or REPLY_TOKENS}
+        return self.exchange(Asking([*before, Message("user", task, picture)], "", tools, settings))
 
     def call_in(self, reply: Reply, words: Vocabulary = CANONICAL) -> ToolCall:
         """Returns the call that it made; raises ReplyError."""
         if self.grammar:
             return self.grammar.read(reply, self.size).call
         return read_call(reply, words).call
-
-
-def check_model(
-    config: Config, profile: Profile, server: ModelServer, chosen: bool = True
-) -> Iterator[Finding | Phase]:
-    """Examines the model; a failure says what to do, and is the last one if the server gave it."""
-    # `chosen` says whether the profile was.
-    most = f"at most {config.lmstudio_timeout:g} s"
-    try:
-        yield waiting_for(f"the list of models at {server.where}")
-        info = server.discover()
-        yield Finding("server", True, config.lmstudio_endpoint)
-        profile = fitting_profile(profile, config, info, chosen)
-        grammar = chosen_grammar(config, profile, info)
-        asked = Asked(config, info, server, grammar=grammar)
-        yield from _check_info(info, grammar, profile.name)
-        # Where the server does not say whether its model sees, the picture tells.
-        if info.vision is not False:
-            squares = f"{len(MARKS)} squares in pictures"
-            yield waiting_for(f"{info.name} to find {squares}, {most} each")
-            yield from check_calibration(asked)
-        yield waiting_for(f"{info.name} to call a tool, {most}")
-        yield from _check_call(asked, profile)
-    # Before AgentError, of which it is one: the server is fine then, its model is not.
-    except ReplyError as error:
-        advice = asked.why or "Choose another model, one with tool use, or set calls to text."
-        yield Finding("tool calls", False, f"{error} {advice}")
-    except Stopped:
-        raise
-    except AgentError as error:
-        yield Finding("server", False, str(error))
 
 
 SIGHT = {
@@ -16865,23 +16811,47 @@ SIGHT = {
 }
 
 
-def _check_info(info: ModelInfo, grammar: Grammar | None, profile: str) -> Iterator[Finding]:
-    text = f"{info.name}, {SIGHT[info.vision]}"
-    if info.note:
-        text += f"; {info.note}"
-    yield Finding("model", info.vision is not False, text)
-    length = info.context_length
-    text = "the server does not tell how many tokens"
-    if length is not None:
-        text = f"{length} tokens"
-    enough = length is None or length >= CONTEXT_LEAST  # else the note above says what to do
-    yield Finding("context", enough, text)
-    asked_in = grammar_name(grammar)
-    own = trained_in(info)
-    text = f"asked in {asked_in} by profile {profile}"
-    if own != asked_in:
-        text += f"; by its name it was trained in {own}, which --profile native asks in"
-    yield Finding("grammar", True, text)
+def check_model(
+    config: Config, profile: Profile, server: ModelServer, chosen: bool = True
+) -> Iterator[Finding | Phase]:
+    """Examines the model; a failure says what to do, and is the last one if the server gave it."""
+    # `chosen` says whether the profile was.
+    most = f"at most {config.lmstudio_timeout:g} s"
+    try:
+        yield Phase(f"waiting for the list of models at {server.where}")
+        info = server.discover()
+        yield Finding("server", True, config.lmstudio_endpoint)
+        profile = fitting_profile(profile, config, info, chosen)
+        grammar = chosen_grammar(config, profile, info)
+        asked = Asked(config, info, server, grammar=grammar)
+        text = "; ".join(filter(None, [f"{info.name}, {SIGHT[info.vision]}", info.note]))
+        yield Finding("model", info.vision is not False, text)
+        length = info.context_length
+        if length is None:
+            yield Finding("context", True, "the server does not tell how many tokens")
+        else:  # with too few the note above says what to do
+            yield Finding("context", length >= CONTEXT_LEAST, f"{length} tokens")
+        asked_in = grammar_name(grammar)
+        own = trained_in(info)
+        text = f"asked in {asked_in} by profile {profile.name}"
+        if own != asked_in:
+            text += f"; by its name it was trained in {own}, which --profile native asks in"
+        yield Finding("grammar", True, text)
+        # Where the server does not say whether its model sees, the picture tells.
+        if info.vision is not False:
+            squares = f"{len(MARKS)} squares in pictures, {most} each"
+            yield Phase(f"waiting for {info.name} to find {squares}")
+            yield from check_calibration(asked)
+        yield Phase(f"waiting for {info.name} to call a tool, {most}")
+        yield from _check_call(asked, profile)
+    # Before AgentError, of which it is one: the server is fine then, its model is not.
+    except ReplyError as error:
+        advice = asked.why or "Choose another model, one with tool use, or set calls to text."
+        yield Finding("tool calls", False, f"{error} {advice}")
+    except Stopped:
+        raise
+    except AgentError as error:
+        yield Finding("server", False, str(error))
 
 
 def _check_call(asked: Asked, profile: Profile) -> Iterator[Finding]:
@@ -16905,8 +16875,8 @@ def _check_call(asked: Asked, profile: Profile) -> Iterator[Finding]:
         yield Finding("request", True, " ".join(asked.told.values()), note=True)
     if profile.loop != "story":
         call = asked.call_in(reply, words)
-        given = json.dumps(call.arguments)
-        yield Finding("tool calls", True, f"{call.name} {given}, not carried out")
+        told = f"{call.name} {json.dumps(call.arguments)}, not carried out"
+        yield Finding("tool calls", True, told)
 
 
 def keep_calibration(asked: Asked, measured: Correction) -> str:
@@ -16920,9 +16890,7 @@ def keep_calibration(asked: Asked, measured: Correction) -> str:
     path = asked.kept_at
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        data = json.dumps(kept, indent=1).encode()
-        ordinary = in_run(path.parent, path.name)
-        ordinary.write_bytes(data)
+        in_run(path.parent, path.name).write_text(json.dumps(kept, indent=1))
     except OSError as error:
         return f"; {path} cannot be written ({error.strerror}); the measurement is not kept"
     return ""
@@ -16938,12 +16906,8 @@ def correction_for(asked: Asked, tell: Say) -> Correction:
         return NO_CORRECTION
     path = asked.kept_at
     try:
-        ordinary = in_run(path.parent, path.name)
-        kept = json_object(strict_json(ordinary.read_bytes()))
-        lines = []
-        for axis in ("x", "y"):
-            line = read_as(kept[axis], dict[str, float])
-            lines.append(AxisFit(**line))
+        kept = json_object(strict_json(in_run(path.parent, path.name).read_bytes()))
+        lines = [AxisFit(**read_as(kept[axis], dict[str, float])) for axis in "xy"]
     except FileNotFoundError:
         return NO_CORRECTION
     except (OSError, ValueError, TypeError, LookupError) as error:
@@ -16972,8 +16936,7 @@ HITS_LEAST = 9  # with fewer a run clicks too often beside what it means
 
 def check_calibration(asked: Asked) -> Iterator[Finding]:
     """Asks where the squares of made-up pictures are: what that costs, and how many answers hit."""
-    along_x: list[tuple[float, float]] = []  # what was asked for, and what was said
-    along_y: list[tuple[float, float]] = []
+    found: list[tuple[Coordinate, list[Any]]] = []  # what was asked for, and what was said
     for first in range(3):
         places = dict(zip(MARK_COLOURS, MARKS[first::3], strict=True))
         picture = _squares(asked.size, places)
@@ -16990,21 +16953,18 @@ def check_calibration(asked: Asked) -> Iterator[Finding]:
                 cost = f"{reply.seconds:.1f} s"
                 if reply.usage.prompt:
                     cost += f", {reply.usage.prompt} tokens of prompt"
-                cost = "; ".join([cost, *warnings.values()])
-                yield Finding("screenshot", not warnings, cost)
+                yield Finding("screenshot", not warnings, "; ".join([cost, *warnings.values()]))
             said = _place_in(asked, reply)
             if len(said) == 2:
-                along_x.append((truth.x, said[0]))
-                along_y.append((truth.y, said[1]))
-        if not along_x:
+                found.append((truth, said))
+        if not found:
             break  # who finds none in one picture finds none in the next
-    if len(along_x) < FIT_LEAST:
+    if len(found) < FIT_LEAST:
         text = asked.why or "it did not say where the squares are; choose a model trained for that"
         yield Finding("calibration", False, text)
         return
-    fit_x = fit_axis(along_x)
-    fit_y = fit_axis(along_y)
-    measured = Correction(fit_x, fit_y)
+    fit_x = fit_axis([(truth.x, x) for truth, (x, _) in found])
+    measured = Correction(fit_x, fit_axis([(truth.y, y) for truth, (_, y) in found]))
     used = measured
     text = "0-1000 grid"
     if measured != NO_CORRECTION:
@@ -17012,12 +16972,10 @@ def check_calibration(asked: Asked) -> Iterator[Finding]:
         if measured.beyond or not asked.config.calibration:
             used = NO_CORRECTION
             text = "off the 0-1000 grid, not corrected"
-    hits = 0
-    for (true_x, x), (true_y, y) in zip(along_x, along_y, strict=True):
-        off_x = used.x.undo(x) - true_x
-        off_y = used.y.undo(y) - true_y
-        off = max(abs(off_x), abs(off_y))
-        hits += off <= HIT_MOST
+    off = [
+        max(abs(used.x.undo(x) - truth.x), abs(used.y.undo(y) - truth.y)) for truth, (x, y) in found
+    ]
+    hits = sum(distance <= HIT_MOST for distance in off)
     text += f": {measured}; {hits} of {len(MARKS)} places within {HIT_MOST}"
     fine = hits >= HITS_LEAST
     if not fine:
@@ -17042,15 +17000,13 @@ def _squares(size: Size, squares: Mapping[str, Coordinate]) -> bytes:
     canvas.fill(canvas.area, 0xFFFFFF)
     reach = max(4, size.height // 40)
     for colour, place in squares.items():
-        centre = to_point(place, canvas.area)
-        canvas.fill(square_around(centre, reach), MARK_COLOURS[colour])
-    pixels = bytes(canvas.pixels)
-    png = encode_png(pixels, *size)
-    return base64.b64encode(png)
+        square = square_around(to_point(place, canvas.area), reach)
+        canvas.fill(square, MARK_COLOURS[colour])
+    return base64.b64encode(encode_png(bytes(canvas.pixels), *size))
 
 
 ####################################################################################################
-# Demo desktop - a small drawn desktop with real behaviour, on which one note can be written
+# Demo - a small drawn desktop with real behaviour, and a model that writes one note on it
 ####################################################################################################
 
 DEMO_TASK = 'Open Notes, write "Hello from agent.py" and save it.'
@@ -17119,12 +17075,12 @@ DEMO_PICTURE: Sequence[tuple[str, Sequence[int], str, str]] = (
     ("always", (61, 72, 17, 4, 0), "brown", ""),
     ("always", (47, 102), "light", "Notes"),
     ("opened", (330, 96, 700, 496, 10), "pane", ""),
-    ("opened", (350, 110), "grey", "{title}"),
+    ("opened", (350, 110), "grey", "{0.title}"),
     ("opened", (350, 152, 660, 364, 6), "line", ""),
     ("focus", (350, 152, 660, 364, 6), "caret", ""),
     ("opened", (352, 154, 656, 360, 5), "text area", ""),
     ("clean", (350, 545, 14, 14, 7), "saved mark", ""),
-    ("opened", (374, 545), "grey", "{status}"),
+    ("opened", (374, 545), "grey", "{0.status}"),
     ("opened", (902, 532, 108, 40, 8), "Save button", ""),
     ("opened", (934, 545), "light", "Save"),
 )
@@ -17158,18 +17114,18 @@ class DemoState:
 
     @property
     def status(self) -> str:
-        saved = "Saved " if self.clean else ""
-        return f"{saved}{len(self.text)} characters"
+        return f"{'Saved ' if self.clean else ''}{len(self.text)} characters"
 
     def places(self) -> dict[str, Control]:
         """Returns what can be clicked now, topmost first."""
-        places = {}
-        for place, (rect, window, role, name) in DEMO_PLACES.items():
-            control = Control(name or self.title, role, rect, window=window, program="demo")
-            if role == "edit":
-                control = replace(control, value=self.text, focused=self.focus)
-            if self.opened or control.window != DEMO_NOTES:
-                places[place] = control
+        places = {
+            place: Control(name or self.title, role, rect, window=window, program="demo")
+            for place, (rect, window, role, name) in DEMO_PLACES.items()
+            if self.opened or window != DEMO_NOTES
+        }
+        if self.opened:
+            area = replace(places["text area"], value=self.text, focused=self.focus)
+            places["text area"] = area
         return places
 
     def after(self, place: str) -> DemoState:
@@ -17190,8 +17146,7 @@ def demo_picture(state: DemoState) -> bytes:
         if not shown[when]:
             continue
         if text:
-            words = text.format(title=state.title, status=state.status)
-            canvas.text(left, top, words, DEMO_COLOURS[colour])
+            canvas.text(left, top, text.format(state), DEMO_COLOURS[colour])
         else:
             width, height, radius = size
             canvas.fill(Rect(left, top, width, height), DEMO_COLOURS[colour], radius)
@@ -17248,20 +17203,15 @@ class DemoDesktop:
         return self.window(DEMO_NOTES) or self.window(DEMO_GROUND)
 
     def window_at(self, point: Point) -> Window | None:
-        under = self.control_source.ask(point)
-        return self.window(under[0].window) if under else None
+        return self.window(self.control_source.ask(point)[0].window)
 
     def window(self, handle: int) -> Window | None:
-        # A window's own control is the last one of it.
-        seen = None
-        for control in self.state.places().values():
-            if control.window == handle:
-                seen = Window(handle, control.name, "demo", control.rect)
-        return seen
+        own = self.control_source.ask(Window(handle, ""))
+        # The window's own control is the last one of it.
+        return Window(handle, own[-1].name, "demo", own[-1].rect) if own else None
 
     def windows(self) -> list[Window]:
-        notes = self.window(DEMO_NOTES)
-        return [notes] if notes else []
+        return [*filter(None, [self.window(DEMO_NOTES)])]
 
     def programs(self) -> list[Program]:
         return [Program("Notes", "notes.demo")]
@@ -17273,22 +17223,14 @@ class DemoDesktop:
         self._captures += 1
         clean = self.glance(area, width, height)
         canvas = Canvas(width, height, clean)
-        tip = middle_of(Rect(*self._cursor, 1, 1).scaled(area, canvas.area))
+        x, y = middle_of(Rect(*self._cursor, 1, 1).scaled(area, canvas.area))
         for down in range(14):  # the pointer
             wide = min(down, 22 - down)
-            canvas.fill(Rect(tip.x, tip.y + down, wide + 1, 1), 0x000000)
-            canvas.fill(Rect(tip.x + 1, tip.y + down, wide - 1, 1), DEMO_SIGNS["pointer"])
-        return Frame(
-            number=self._captures,
-            width=width,
-            height=height,
-            pixels=bytes(canvas.pixels),
-            clean=clean,
-            area=area,
-            screen=DEMO_SCREEN,
-            taken_at=self.clock.now(),
-            window=self.foreground(),
-        )
+            canvas.fill(Rect(x, y + down, wide + 1, 1), 0x000000)
+            canvas.fill(Rect(x + 1, y + down, wide - 1, 1), DEMO_SIGNS["pointer"])
+        pixels = bytes(canvas.pixels)
+        shown = (self._captures, width, height, pixels, clean, area, DEMO_SCREEN)
+        return Frame(*shown, self.clock.now(), self.foreground())
 
     def move(self, point: Point) -> None:
         """Pressed on the page it leaves a dot; those of a drag touch each other."""
@@ -17328,9 +17270,7 @@ class DemoDesktop:
         """Does nothing: its one window is in front."""
 
 
-####################################################################################################
-# Demo model - the model of the demo, which finds its way by the pixels, and its server
-####################################################################################################
+# -- the model, which finds its way by the pixels, and its server
 
 
 class DemoStep(NamedTuple):
@@ -17392,95 +17332,108 @@ DEMO_ACTS: Mapping[str, Mapping[str, str]] = {
         "terminate": "status",
     },
 }
+# What a tool may leave out and this model says.
 DEMO_UNASKED = ("element_name", "label", "evidence", "done_when")
+DEMO_CORNERS = ((0, -150), (110, 150), (-110, 150), (0, -150))  # of the triangle
 
 
 def demo_reply(request: Mapping[str, Any]) -> JsonDict:
-    offers = _demo_offers(request)
-    text, png = _demo_reading(request["messages"], offers)
-    sights = demo_sights(png) if png else {}
+    messages = request["messages"]
+    offers = _demo_offers(messages[0], request.get("tools", ()))
+    text, pictures = _demo_reading(messages, offers)
+    sights = demo_sights(base64.b64decode(pictures[-1])) if pictures else {}
     shows = {*sights, *filter(None, text.splitlines())}
-    if offers:
-        shows.add("tools")
-    if not png:
-        shows.add("no picture")
-    if "Dry run: would " in text:
-        shows.add("dry run")
-    if f"TASK: {DEMO_OPEN}" in shows and "text area" in shows:
-        shows.add("opened as asked")
+    facts = {
+        "tools": offers,
+        "no picture": not pictures,
+        "dry run": "Dry run: would " in text,
+        "opened as asked": {f"TASK: {DEMO_OPEN}", "text area"} <= shows,
+    }
+    shows.update(name for name, holds in facts.items() if holds)
     step, tool = _demo_step(offers, sights, shows)
     quoted = re.search(r'(?i)\b(?:write|type)\s+"(.+?)"', text)
     note = quoted[1] if quoted else "Hello"
     why = step.why.format(note)
-    reply: JsonDict = {"role": "assistant", "content": f"{why}."}
     if not tool:
-        return reply
+        return {"role": "assistant", "content": f"{why}."}
     target = step.sees if step.sees in sights else ""
-    known = _demo_values(step, target, sights) | {"text": note}
-    arguments = {argument: known.get(argument, why) for argument in offers[tool].split()}
+    place = sights.get(target, Coordinate(0, 0))
+    values = _demo_values(step, target, place, note)
+    # Any other argument gets the reason.
+    arguments = {name: values.get(name, why) for name in offers[tool].split()}
     words = f"SCREEN_SHOWS: {why}.\nNEXT_STEP: {tool} {target}"
-    said = json.dumps(arguments)
     if "tools" in request:
-        number = len(request["messages"])
-        function = {"name": tool, "arguments": said}
-        call = {"id": f"call_{number}", "type": "function", "function": function}
-        return reply | {"content": words, "tool_calls": [call]}
-    if offers in (DEMO_ACTS[DEMO_STORY], DEMO_ACTS[DEMO_DRAWING]):
+        function = {"name": tool, "arguments": json.dumps(arguments)}
+        call = {"id": f"call_{len(messages)}", "type": "function", "function": function}
+        return {"role": "assistant", "content": words, "tool_calls": [call]}
+    if offers is DEMO_ACTS[DEMO_NATIVE]:
+        given = json.dumps({"action": tool, **arguments})
+        words = f"Action: {why}.\n{call_in_text('computer_use', given)}"
+    elif offers in DEMO_ACTS.values():
         actions = [{"name": tool, **arguments}]
         if tool == "drag":
-            middle = sights[target]
-            corners = [(middle.x + across, middle.y + down) for across, down in DEMO_CORNERS]
+            ends = zip(DEMO_CORNERS, DEMO_CORNERS[1:], strict=False)
             actions = [
-                {"name": "drag", "x1": x1, "y1": y1, "x2": x2, "y2": y2}
-                for (x1, y1), (x2, y2) in zip(corners, corners[1:], strict=False)
+                {
+                    "name": "drag",
+                    "x1": place.x + x1,
+                    "y1": place.y + y1,
+                    "x2": place.x + x2,
+                    "y2": place.y + y2,
+                }
+                for (x1, y1), (x2, y2) in ends
             ]
         words = json.dumps({"observation": why, "actions": actions})
-    elif offers is DEMO_ACTS[DEMO_NATIVE]:
-        said = json.dumps({"action": tool, **arguments})
-        words = f"Action: {why}.\n{call_in_text('computer_use', said)}"
     else:
-        words += "\n" + call_in_text(tool, said)
-    return reply | {"content": words}
+        words += "\n" + call_in_text(tool, json.dumps(arguments))
+    return {"role": "assistant", "content": words}
 
 
-DEMO_CORNERS = ((0, -150), (110, 150), (-110, 150), (0, -150))
+def _demo_values(step: DemoStep, target: str, place: Coordinate, note: str) -> dict[str, object]:
+    # By the names of arguments.
+    at = [place.x, place.y]
+    return {
+        "element_name": target,
+        "label": target,
+        "x": place.x,
+        "x1": place.x,
+        "y": place.y,
+        "y1": place.y,
+        "position": at,
+        "box": at,
+        "coordinate": at,
+        "evidence": step.why + (DEMO_EVIDENCE if target else ""),
+        "done_when": ["the green mark says Saved."],
+        "completion_status": "BLOCKED",
+        "status": "success" if step.tool == DEMO_DONE else "BLOCKED",
+        "text": note,
+    }
 
 
-def _demo_offers(request: Mapping[str, Any]) -> Mapping[str, str]:
-    # The tools of a request with their arguments, in its list or one a line in its prompt.
-    prompt = str(request["messages"][0]["content"])
+def _demo_reading(messages: Sequence[JsonDict], offers: Iterable[str]) -> tuple[str, list[str]]:
+    # The user's words and the screenshots; who can look must look again after an act.
+    said = json.dumps(messages)
+    if any(re.match("observe|take_screen", name) for name in offers):
+        said = said.rpartition("tool_call")[2]
+    told = [message for message in messages if message["role"] in ("user", "tool")]
+    text = "\n".join(message_text(message["content"]) for message in told)
+    return text, re.findall(r';base64,([^"]+)', said)
+
+
+def _demo_offers(first: JsonDict, tools: Sequence[JsonDict]) -> Mapping[str, str]:
+    # The tools of a request with their arguments, in its list or one a line in its first message.
+    prompt = str(first["content"])
     for word, acts in DEMO_ACTS.items():
         if word in prompt:
             return acts
-    functions = [tool["function"] for tool in request.get("tools", ())]
+    functions = [tool["function"] for tool in tools]
     functions += map(json.loads, re.findall(r'(?m)^{"name".*"parameters".*', prompt))
-    offers: dict[str, str] = {}
+    offers = {}
     for function in functions:
-        schema = function.get("parameters", {})
-        told = {*schema.get("required", ()), *DEMO_UNASKED}
-        names = [name for name in schema.get("properties", ()) if name in told]
-        offers[function["name"]] = " ".join(names)
+        schema = function["parameters"]
+        told = {*schema["required"], *DEMO_UNASKED}
+        offers[function["name"]] = " ".join(filter(told.__contains__, schema["properties"]))
     return offers
-
-
-def _demo_reading(
-    messages: Sequence[Mapping[str, Any]], offers: Collection[str]
-) -> tuple[str, bytes]:
-    # The user's words and the latest screenshot; one who can look must look again after an act.
-    looks = any(re.match("observe|take_screen", name) for name in offers)
-    words: list[str] = []
-    png = b""
-    for message in messages:
-        content = message.get("content")
-        for part in json_list(content):
-            if "image_url" in part:
-                png = base64.b64decode(part["image_url"]["url"].partition(",")[2])
-        if message["role"] in ("user", "tool"):
-            words.append(message_text(content))
-        acts = "tool_calls" in message or "<tool_call>" in str(content)
-        if looks and acts:
-            png = b""
-    return "\n".join(words), png
 
 
 @lru_cache(maxsize=64)  # two roles, a corrected role and the next run look at the same picture
@@ -17510,39 +17463,21 @@ def _demo_step(
     pointer = sights.get("pointer", Coordinate(0, 0))
     for step in (*DEMO_STEPS, DEMO_STUCK):
         place = sights.get(step.sees, pointer)
-        near_enough = max(abs(place.x - pointer.x), abs(place.y - pointer.y)) <= 8
         tools = [name for name in offers if re.search(step.tool, name)]
-        if near_enough and "move_mouse" in tools:
-            tools.remove("move_mouse")
-        lacking = set(step.lacks.split(", ")).isdisjoint(shows)
-        if step.sees in ("", *shows) and lacking and (tools or step.tool == DEMO_DONE):
+        if max(abs(place.x - pointer.x), abs(place.y - pointer.y)) <= 8:
+            tools = [name for name in tools if name != "move_mouse"]
+        is_free = set(step.lacks.split(", ")).isdisjoint(shows)
+        if step.sees in ("", *shows) and is_free and (tools or step.tool == DEMO_DONE):
             return step, next(iter(tools), "")
     return DEMO_STUCK, ""
-
-
-def _demo_values(
-    step: DemoStep, target: str, sights: Mapping[str, Coordinate]
-) -> dict[str, object]:
-    # By the names of arguments; any other one gets the reason.
-    place = sights.get(target, Coordinate(0, 0))
-    return {
-        **dict.fromkeys(("element_name", "label"), target),
-        **dict.fromkeys(("x", "x1"), place.x),
-        **dict.fromkeys(("y", "y1"), place.y),
-        **dict.fromkeys(("position", "box", "coordinate"), [place.x, place.y]),
-        "evidence": step.why + (DEMO_EVIDENCE if target else ""),
-        "done_when": ["the green mark says Saved."],
-        "completion_status": "BLOCKED",
-        "status": "success" if step.tool == DEMO_DONE else "BLOCKED",
-    }
 
 
 class DemoRequest(PanelRequest):
     server: DemoModel
 
     def do_POST(self) -> None:
-        length = int(self.headers.get("Content-Length", 0))
-        self._send(200, self.server.respond(self.rfile.read(length)))
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self._send(200, self.server.respond(body))
 
     do_GET = do_POST
 
@@ -17555,18 +17490,13 @@ DEMO_MODEL = {
     "state": "loaded",
     "loaded_context_length": 16384,
 }
-DEMO_PICTURE_TOKENS = 900  # of the demo's whole screen; a token is 32x32 pixels, or four characters
 
 
 class DemoModel(PanelServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), DemoRequest)
         self.endpoint = f"http://127.0.0.1:{self.server_address[1]}/v1/chat/completions"
-        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
-
-    def close(self) -> None:
-        self.shutdown()
-        self.server_close()
+        self.serve()
 
     def respond(self, body: bytes) -> JsonDict:
         """Answers a request; an empty one gets the list of models."""
@@ -17575,7 +17505,8 @@ class DemoModel(PanelServer):
         message = demo_reply(json.loads(body))
         words, pictures = re.subn(rb';base64,[^"]+', b"", body)
         usage = {
-            "prompt_tokens": len(words) // 4 + pictures * DEMO_PICTURE_TOKENS,
+            # A token is 32x32 pixels, of the demo's whole screen 900 in all, or four characters.
+            "prompt_tokens": len(words) // 4 + pictures * 900,
             "completion_tokens": len(json.dumps(message)) // 4,
         }
         reason = "tool_calls" if "tool_calls" in message else "stop"
@@ -17650,11 +17581,6 @@ def mcp_answers() -> Mapping[str, JsonDict]:
     }
 
 
-class ClientAnswer(NamedTuple):
-    answer: JsonDict
-    picture: Message | None = None  # that was asked for
-
-
 class McpClient:
     """Serves the program that calls through stdin and stdout; a thread reads what it says."""
 
@@ -17684,23 +17610,18 @@ class McpClient:
             self.clock.sleep(STOP_SLICE_S)
         return self.call
 
-    def answer(self, step: ClientAnswer) -> None:
+    def answer(self, answer: JsonDict, picture: Message | None = None) -> None:
         """Answers the present call, if there is one; a cancelled one gets none."""
-        answer = self.hide(step.answer)
+        answer = self.hide(answer)
         content = [{"type": "text", "text": json.dumps(answer, ensure_ascii=False)}]
-        if step.picture:
+        if picture:
             content.append(
-                {"type": "image", "mimeType": "image/png", "data": step.picture.image.decode()}
+                {"type": "image", "mimeType": "image/png", "data": picture.image.decode()}
             )
-        result = {
-            "content": content,
-            "structuredContent": answer,
-            "isError": not answer["ok"],
-            "resultType": "complete",  # which only the latest revision has
-        }
+        told = {"content": content, "structuredContent": answer, "isError": not answer["ok"]}
         with self._lock:
-            if self.call and not self.stop.cancelled:
-                self._send(id=self.call["id"], result=result)
+            if self.call and not self.stop.cancelled:  # only the latest revision has a type
+                self._send(id=self.call["id"], result={**told, "resultType": "complete"})
             self.call = {}
             self.stop.cancelled = ""
 
@@ -17742,12 +17663,11 @@ class McpClient:
                 message.clear()
             revision = str(json_object(found_at(message, "params._meta")).get(MCP_REVISION, ""))
             told = self._told_at_once(message, revision)
-        known = message.get("id")
         if isinstance(told, str):
             data = {"supported": MCP_REVISIONS, "requested": revision}
-            self._send(id=known, error={**MCP_FAULTS[told], "data": data})
+            self._send(id=message.get("id"), error={**MCP_FAULTS[told], "data": data})
         elif told is not None:
-            self._send(id=known, result=told)
+            self._send(id=message["id"], result=told)
 
     def _told_at_once(self, message: JsonDict, revision: str) -> Any:
         # A result, the name of a fault, or nothing: a call is answered later, a notification never.
@@ -17781,12 +17701,14 @@ class McpClient:
 class Calls(Chat):
     """Takes what a client calls in the place of a model's replies."""
 
+    told: JsonDict = {}  # that answers the present call, with the picture that was asked for
+    picture: Message | None = None
+
     def __init__(self, run: Run, client: McpClient) -> None:
         super().__init__(run)
         self.client = client
         self.frame = client.frame
         self.screenshots = client.screenshots
-        self.told = ClientAnswer({})
 
     def acts(self, look: Look) -> Iterable[tuple[Act, Look]]:
         call = self.client.next_call(MCP_QUIET_S)
@@ -17795,7 +17717,8 @@ class Calls(Chat):
             self.run.progress.turn -= 1
             raise End(Outcome("completed", "All calls were answered."))
         self.run.progress.began = self.run.clock.now()
-        self.told = ClientAnswer({})
+        self.told = {}
+        self.picture = None
         given = {**json_object(found_at(call, "params.arguments"))}
         looks = read_flag(given.pop("look", False))
         for tool in [name, "observe"] if looks else [name]:
@@ -17810,10 +17733,12 @@ class Calls(Chat):
     def answer(
         self, answer: JsonDict, picture: Message | None, read: ToolCall | None = None
     ) -> None:
-        self.told = ClientAnswer({**answer, **self.told.answer}, picture)
+        self.told = {**answer, **self.told}
+        self.picture = picture
 
     def lost(self, error: ToolError, look: Look) -> Helped:
-        self.told = ClientAnswer(refusal(error.kind, str(error)))
+        self.told = refusal(error.kind, str(error))
+        self.picture = None
         name = str(found_at(self.client.call, "params.name"))
         note_action(self.run, ActionRecord(name, "", str(error)))
         return None
@@ -17821,7 +17746,7 @@ class Calls(Chat):
     def close(self, helped: Helped, end: Outcome | None) -> None:
         self.client.frame = self.frame
         self.client.screenshots = self.screenshots
-        self.client.answer(self.told)
+        self.client.answer(self.told, self.picture)
 
 
 # A client's own windows are kept from what it calls.
@@ -17870,7 +17795,6 @@ FURTHER_LINE = "    | "
 
 def turn_row(line: TurnLine, columns: int) -> str:
     """Returns a row of at most so many columns, 59 or more; a long effect stands in a second."""
-    done = plain_backslashes(line.done)
     effect = plain_backslashes(line.effect)
     reason = ""
     if len(effect) > EFFECT_MOST:
@@ -17879,7 +17803,8 @@ def turn_row(line: TurnLine, columns: int) -> str:
     front = f"{line.turn:>4}  {line.role:<9} "
     back = f" {effect:<10} {line.seconds:5.1f} s"
     left = min(DONE_MOST, columns - len(front + back))
-    return f"{front}{cut(done, left):<{left}}{back}".rstrip() + reason
+    done = cut(plain_backslashes(line.done), left)
+    return f"{front}{done:<{left}}{back}".rstrip() + reason
 
 
 def row_width() -> int:
@@ -17912,8 +17837,9 @@ class Terminal:
         self._doing = ("", 0.0)  # what goes on, and since when; replaced as a whole by a thread
         self.live = bool(sys.stdout and sys.stdout.isatty()) and os.environ.get("TERM") != "dumb"
         if self.live and sys.platform == "win32":
-            sequences = ENABLE_VIRTUAL_TERMINAL_PROCESSING
-            self.live = console_mode(load_win32(), STD_OUTPUT_HANDLE, undo, sequences)
+            self.live = console_mode(
+                load_win32(), STD_OUTPUT_HANDLE, undo, ENABLE_VIRTUAL_TERMINAL_PROCESSING
+            )
         self.colour = self.live and not os.environ.get("NO_COLOR")
         printer = threading.Thread(target=self._print, daemon=True)
         printer.start()
@@ -17958,21 +17884,16 @@ class Terminal:
             lines, reader = typed_into(sys.stdin)
             self.clock.sleep(TYPED_BEFORE_S)
         self.say(question, 0)
-        typed = deque[str]()  # until it is printed an answer may come in other ways
-
-        def begin() -> None:
-            nonlocal typed
-            lines.clear()
-            typed = lines
-
-        self.lines.put(begin)
-        while not typed and waits():
+        printed = threading.Event()  # until then an answer may come in other ways
+        self.lines.put(lines.clear)
+        self.lines.put(printed.set)
+        while not (printed.is_set() and lines) and waits():
             self.clock.sleep(ANSWER_EVERY_S)
             for said in filter(None, (other() for other in others)):
                 return said
-            if typed is lines and reader and not (lines or others or reader.is_alive()):
+            if printed.is_set() and reader and not (lines or others or reader.is_alive()):
                 break  # nobody types any more
-        return typed.popleft().strip() if typed else ""
+        return lines.popleft().strip() if printed.is_set() and lines else ""
 
     def take(self, event: Event) -> None:
         if isinstance(event, Line):
@@ -18002,7 +17923,7 @@ class Terminal:
                 ) from None
         if not task.strip():
             raise ConfigError(f"There is no task; say what to do, as in {TASK_EXAMPLE}.")
-        return task.strip()
+        return self.hide(task.strip())
 
     def choose_model(self, able: Sequence[ModelInfo]) -> ModelInfo | None:
         """Lets the person choose one of some models; returns None where nobody does."""
@@ -18026,9 +17947,9 @@ class Terminal:
                 gone = record.run
         own = old or options.demo or config.described or config.dry_run
         offers = not (options.again or own) and _person_is_there()
-        way = None
-        if options.again or gone or offers:
-            way = way_for(Path(config.dump_dir), task, options.again is not None)
+        if not (options.again or gone or offers):
+            return None
+        way = way_for(Path(config.dump_dir), task, options.again)
         if way and gone not in ("", way.folder.name):  # which has other steps
             way = None
         if way and offers:
@@ -18048,7 +17969,8 @@ class Terminal:
         """Asks for another task; returns "" for none."""
         if _person_is_there():
             try:
-                return self.ask("Anything else? Type the next task, or press Enter to end.")
+                answer = self.ask("Anything else? Type the next task, or press Enter to end.")
+                return self.hide(answer)
             except Stopped as error:
                 self.say(str(error), 0)
         return ""
@@ -18275,15 +18197,6 @@ class Person:
         finally:
             logger.tell(PageText(place, ""))
             logger.tell(AnswerRecord(seconds=round(now() - begin, 3)))
-
-
-def tell_beginning(terminal: Terminal, profile: str, server: ModelServer, desktop: Desktop) -> None:
-    # Before anything is waited for.
-    ways = "Ctrl+C stops"
-    if isinstance(desktop, WindowsDesktop):
-        config = server.config
-        ways = f"{config.stop_hotkey.title()} stops, {config.pause_hotkey.title()} pauses"
-    terminal.say(f"Profile {profile}, model server {server.where}; {ways}.")
 
 
 STOP_SIGNALS = ("SIGINT", "SIGTERM", "SIGBREAK", "SIGHUP")
@@ -19387,6 +19300,14 @@ again check resume runs stats report replay
 scenario check resume runs stats report replay mcp again teach forget
 words teach forget
 task teach forget"""
+# What is said with something else alone, and how that is given.
+NEEDS = {
+    "only_rows": ("rows", "--rows FILE"),
+    "rows_on": ("rows", "--rows FILE"),
+    "results": ("rows", "--rows FILE"),
+    "rows": ("again", "--again"),
+    "open": ("report", "--report RUN"),
+}
 
 
 class CommandParser(ArgumentParser):
@@ -19430,13 +19351,15 @@ def read_options(argv: Sequence[str] | None) -> Namespace:
         options.report = [LATEST]
     if options.help is None:
         refuse_idle_words(options)
-    options.task = options.task or options.words
-    vars(options).update(chosen=bool(options.profile), profile=options.profile or "planner")
-    if options.rows:  # of which there is a line each
-        vars(options).update(quiet=True)
-    options.by_client = False
-    options.given = vars(options)["with"]
-    options.said = sys.argv[1:] if argv is None else argv
+    vars(options).update(
+        task=options.task or task,
+        chosen=bool(options.profile),
+        profile=options.profile or "planner",
+        quiet=options.quiet or bool(options.rows),  # of which there is a line each
+        by_client=False,
+        given=vars(options)["with"],
+        said=sys.argv[1:] if argv is None else argv,
+    )
     return options
 
 
@@ -19452,12 +19375,9 @@ def refuse_idle_words(options: Namespace) -> None:
         said = [given[name] for name in line.split() if name in given]
         if len(said) > 1:
             raise ConfigError(f"{said[0]} and {said[1]} do not go together; leave out one of them.")
-    of_rows = [given[name] for name in ("only_rows", "rows_on", "results") if name in given]
-    if of_rows and not options.rows or options.rows and not options.again:
-        first = of_rows[0] if of_rows else "--rows"
-        raise ConfigError(f"{first} needs {'--again' if options.rows else '--rows FILE'}.")
-    if options.open and not options.report:
-        raise ConfigError("--open is for a report: give --report RUN, or leave out --open.")
+    for name, (needed, example) in NEEDS.items():
+        if name in given and needed not in given:
+            raise ConfigError(f"{given[name]} needs {example}.")
 
 
 def read_config(
@@ -19472,9 +19392,10 @@ def read_config(
         raise ConfigError(
             f"There is no profile {options.profile[:60]!r}; there are {', '.join(PROFILES)}."
         )
-    layers: dict[str, Mapping[str, Any]] = {}
-    layers[f"profile {options.profile}"] = PROFILES[options.profile].settings
-    layers["description"] = {}  # the layers above decide whether it is laid
+    layers: dict[str, Mapping[str, Any]] = {
+        f"profile {options.profile}": PROFILES[options.profile].settings,
+        "description": {},  # the layers above decide whether it is laid
+    }
     if options.config:
         layers |= file_layer(options.config)
     if options.demo:
@@ -19489,13 +19410,12 @@ def read_config(
         name = SHORT_NAMES.get(option, option)
         if name in SETTINGS and value not in (None, False):
             given[name] = value
-    layers["command line"] = given
-    said = {**given}
+    layers["command line"] = {**given}
     for item in options.set:
         name, equals, text = map(str.strip, item.partition("="))
         if not equals:
             raise ConfigError(f"--set takes FIELD=VALUE such as max_steps=30, not {item[:60]!r}.")
-        first = str(said.setdefault(name, text))
+        first = str(given.setdefault(name, text))
         if first.lower() != text.lower():
             raise ConfigError(
                 f"{name} is given twice, as {first[:60]} and as {text[:60]}; leave out one of them."
@@ -19517,8 +19437,8 @@ def read_config(
 
 def refuse_idle_run(options: Namespace, config: Config) -> None:
     """Raises ConfigError for a run in which nothing could be done."""
-    asks_always = config.confirm == "always" and not config.dry_run and not config.allow_risky
-    if asks_always and not (options.mcp or _person_is_there()):
+    can_ask = options.check or options.mcp or _person_is_there()
+    if config.confirm == "always" and not (config.dry_run or config.allow_risky or can_ask):
         raise ConfigError(
             "With --confirm always each act needs a yes, and nobody can be asked here (a pipe,"
             " no console): run it in a console, or with --confirm risky or never, or --dry-run."
@@ -19529,9 +19449,9 @@ def refuse_idle_run(options: Namespace, config: Config) -> None:
             "The demo's model goes by the pixels it sees, and speaks tools or qwen3-vl;"
             " leave out --no-vision and --grammar."
         )
-    drawn_only = options.demo and options.replay is None and not options.again
     known = demo_task(options.profile, config)
-    if drawn_only and options.task and options.task.split() != known.split():
+    own = not options.demo or options.replay or options.again or not options.task
+    if not own and options.task.split() != known.split():
         raise ConfigError(f"The drawn desktop of the demo knows no other task than: {known}")
     blocked_chords(config)  # raises ConfigError for keys that there are not
 
@@ -19569,7 +19489,6 @@ def described_table() -> Iterator[str]:
         yield f"    {row.why}"
 
 
-HELP_TOPICS = ("described", "profiles")
 # The settings that people turn.
 TURNED = """lmstudio_endpoint lmstudio_model lmstudio_timeout calls thinking image_tokens area
 max_steps minutes_most stall_stop turn_delay scroll_ticks takeover_quiet confirm confirm_wait
@@ -19646,8 +19565,9 @@ def look_back(options: Namespace) -> Iterator[str]:
         for known in PROFILES.values():
             yield f"{known.name:<10}  {known.text}"
     elif options.help:
-        topics = " and ".join(HELP_TOPICS)
-        raise ConfigError(f"There is no help on {options.help[:60]!r}, only on {topics}.")
+        raise ConfigError(
+            f"There is no help on {options.help[:60]!r}, only on described and profiles."
+        )
     elif options.help is not None:
         yield HELP
     elif options.schedule:
@@ -19741,28 +19661,26 @@ ENABLE_QUICK_EDIT_MODE = 0x0040
 WAIT_TIMEOUT = 258
 
 
-def doctor(options: Namespace, config: Config, stop: Stop) -> int:
+def doctor(options: Namespace, config: Config, stop: Stop, terminal: Terminal) -> int:
     """Tells the lines of --check as soon as they are known; returns 0 if all is fine, else 3."""
     to_do = 0
-    with ExitStack() as undo:
-        terminal = Terminal(SystemClock(stop), 1 + options.verbose, str, undo)
-        try:
-            for finding in examine(options, config, stop, terminal):
-                if isinstance(finding, Phase):
-                    terminal.take(finding)
-                    if not terminal.live:
-                        terminal.say(f"...   {finding.text}")
-                    continue
-                verdict = "note" if finding.note else "ok  "
-                if not finding.fine:
-                    verdict = "FAIL"
-                    to_do += 1
-                terminal.say(f"{verdict}  {finding.what:<12} {finding.text}", 0)
-                if finding.more:
-                    terminal.say(finding.more, 2)
-        except Stopped as error:
-            raise Stopped(f"{error.why}; what is not listed was not examined") from None
-        terminal.say(f"{count_of(to_do, 'thing')} to do." if to_do else "Ready.", 0)
+    try:
+        for finding in examine(options, config, stop, terminal):
+            if isinstance(finding, Phase):
+                terminal.take(finding)
+                if not terminal.live:
+                    terminal.say(f"...   {finding.text}")
+                continue
+            verdict = "note" if finding.note else "ok  "
+            if not finding.fine:
+                verdict = "FAIL"
+                to_do += 1
+            terminal.say(f"{verdict}  {finding.what:<12} {finding.text}", 0)
+            if finding.more:
+                terminal.say(finding.more, 2)
+    except Stopped as error:
+        raise Stopped(f"{error.why}; what is not listed was not examined") from None
+    terminal.say(f"{count_of(to_do, 'thing')} to do." if to_do else "Ready.", 0)
     return Win32Error.exit_code if to_do else 0
 
 
@@ -19771,9 +19689,13 @@ def examine(
 ) -> Iterator[Finding | Phase]:
     # What --check finds, and meanwhile what it waits for.
     server = server_of(options, config, stop, terminal)
-    yield check_system()
+    system = sys.platform
+    if sys.platform == "win32":
+        # Not platform.platform(), which may wait for WMI.
+        system += " " + ".".join(map(str, sys.getwindowsversion()[:3]))
+    yield Finding("system", True, f"{system}, Python {sys.version.split()[0]}, 64 bit")
     try:
-        yield waiting_for("the desktop")
+        yield Phase("waiting for the desktop")
         desktop = open_desktop(options, terminal.clock)
         yield from check_desktop(config, desktop, terminal.clock)
         config = at_size_of(desktop, config)
@@ -19784,8 +19706,8 @@ def examine(
     if options.demo:
         yield Finding("model", True, "the demo's own; without --demo yours is examined")
     else:
-        named = chosen_profile(options.profile, config)
-        yield from check_model(config, named, server, options.chosen)
+        profile = chosen_profile(options.profile, config)
+        yield from check_model(config, profile, server, options.chosen)
 
 
 def old_run(options: Namespace, config: Config) -> tuple[Path | None, Way | None]:
@@ -19797,22 +19719,21 @@ def old_run(options: Namespace, config: Config) -> tuple[Path | None, Way | None
     folder = find_run(Path(config.dump_dir), name)
     journal = read_journal(folder)
     run = run_of(journal, folder)
-    last = journal.records[-1]
+    outcome = vars(journal.records[-1]).get("outcome")
     drawn = run.config.get("lmstudio_model") == DEMO_MODEL["id"]
     fault = ""
     if run.profile not in PROFILES or not run.task:
         fault = "cannot be used: the record of its task is damaged"
-    elif not (repeats or options.task) and vars(last).get("outcome") in SUCCESSES:
-        fault = f"was {vars(last)['outcome']}; give it a next task with --task"
+    elif not (repeats or options.task) and outcome in SUCCESSES:
+        fault = f"was {outcome}; give it a next task with --task"
     elif options.demo and not drawn:
         fault = "was done on a real desktop; leave out --demo"
     elif (folder / RESULTS_FILE).exists():
         fault = "did the rows of a table: the same command again goes on with them"
     if fault:
         raise ConfigError(f"{folder.name} {fault}.")
-    options.demo = drawn
-    options.by_client = run.by_client and not options.task
-    options.task = options.task or run.task
+    by_client = run.by_client and not options.task
+    vars(options).update(demo=drawn, by_client=by_client, task=options.task or run.task)
     if repeats:
         return None, recorded_way(folder)
     options.profile = run.profile
@@ -19829,8 +19750,6 @@ def start(options: Namespace, stop: Stop) -> int:
     config = read_config(options, os.environ)
     if options.scenario:
         options.task = scenario(options.profile, options.scenario, config.scenarios_file)
-    if options.check:
-        return doctor(options, config, stop)
     if options.print_config:
         folder = f"dump_dir={Path(config.dump_dir).absolute()}"
         words = [__file__, "--mcp", "--set", folder, "--set", MCP_BLOCKED]
@@ -19842,38 +19761,38 @@ def start(options: Namespace, stop: Stop) -> int:
     refuse_idle_run(options, config)
     secrets = read_secrets(options.secret, options.api_key)
     clock = SystemClock(stop)
-    desktop = open_desktop(options, clock)
-    actuator = Actuator(desktop, config, clock, stop, secrets=secrets)
-    if options.mcp:
-        return serve_client(options, actuator)
-    if options.teach:
-        return teach(options, config, actuator)
     with ExitStack() as undo:
-        return run_task(options, config, old, way, actuator, undo)
+        terminal = Terminal(clock, 1 + options.verbose - options.quiet, secrets.hide, undo)
+        if options.check:
+            return doctor(options, config, stop, terminal)
+        actuator = Actuator(open_desktop(options, clock), config, clock, stop, secrets=secrets)
+        if options.mcp:
+            return serve_client(options, actuator, terminal)
+        if options.teach:
+            return teach(options, config, actuator, terminal)
+        return run_task(options, config, actuator, terminal, undo, old, way)
 
 
-def teach(options: Namespace, config: Config, actuator: Actuator) -> int:
+def teach(options: Namespace, config: Config, actuator: Actuator, terminal: Terminal) -> int:
     """Records what a person shows as a run that --again does; 0 once it is kept, else 1."""
     if not (_person_is_there() or options.demo):
         raise ConfigError("--teach asks about what you showed: start it in a console.")
-    desktop = actuator.desktop
-    clock = actuator.clock
-    hide = actuator.secrets.hide
     with ExitStack() as undo:
-        terminal = Terminal(clock, 1 + options.verbose - options.quiet, hide, undo)
-        own_desktop(desktop, config, actuator.stop, undo)
-        config = at_size_of(desktop, config)
+        own_desktop(actuator, undo)
+        config = at_size_of(actuator.desktop, config)
         kept: Kept | None = None
         while kept is None:
-            logger = ExecutionLogger(config, hide)
+            logger = ExecutionLogger(config, terminal.hide)
             undo.callback(logger.close)
             logger.listeners.append(terminal.take)
-            begin = RunRecord(__version__, options.profile, BY_HAND, options.teach)
-            logger.tell(replace(begin, config=asdict(config)))
-            hands = Actuator(desktop, config, clock, Stop(), secrets=actuator.secrets)
-            eyes = Eyes(hands, logger)
-            controls = ControlCheck(hands, str)
-            recorder = Recorder(eyes, controls, terminal.say)
+            settings = asdict(config)
+            logger.tell(
+                RunRecord(__version__, options.profile, BY_HAND, options.teach, config=settings)
+            )
+            hands = Actuator(
+                actuator.desktop, config, terminal.clock, Stop(), secrets=actuator.secrets
+            )
+            recorder = Recorder(Eyes(hands, logger), ControlCheck(hands, str), terminal.say)
             show_once(recorder, terminal)
             kept = ask_what_stays(recorder, terminal)
             logger.close()
@@ -19884,13 +19803,13 @@ def teach(options: Namespace, config: Config, actuator: Actuator) -> int:
             terminal.say("Nothing was shown, so nothing is kept.", 0)
             return 1
         given = keep_recording(logger.folder, names)
-        logger = ExecutionLogger(config, hide, logger.folder)
+        logger = ExecutionLogger(config, terminal.hide, logger.folder)
         undo.callback(logger.close)
-        checks = [Ruling(check, True, "the person says so")._asdict()] if check else []
+        follow_run(logger)
         logger.turn = max(names)
         text = f"Shown by the person in {count_of(len(names), 'step')}."
+        checks = [Ruling(check, True, "the person says so")._asdict()] if check else []
         logger.tell(EndRecord(outcome="completed", text=text, turns=len(names), checks=checks))
-        write_text(logger.folder / "report.html", report_text(logger.folder), "w")
         again = f'python agent.py --again "{options.teach}"{given}'
         terminal.say(f"Kept in {logger.folder}. Do it again: {again}", 0)
         return 0
@@ -19912,9 +19831,9 @@ def server_of(options: Namespace, config: Config, stop: Stop, terminal: Terminal
     return server
 
 
-def serve_client(options: Namespace, actuator: Actuator) -> int:
+def serve_client(options: Namespace, actuator: Actuator, terminal: Terminal) -> int:
     """Runs for what a client calls, by the same hands, which know what was typed where."""
-    client = McpClient(actuator.stop, actuator.clock, actuator.secrets.hide)
+    client = McpClient(actuator.stop, actuator.clock, terminal.hide)
     while True:
         call = client.next_call()
         given = options
@@ -19925,9 +19844,11 @@ def serve_client(options: Namespace, actuator: Actuator) -> int:
                 given = Namespace(**{**vars(options), **act.given, "by_client": True})
             config = read_config(given, os.environ)
             refuse_idle_run(given, config)
+            if not given.task:  # which ends, the server does not: no call is counted as a step
+                config = replace(config, max_steps=sys.maxsize, minutes_most=0.0)
             client.end = EndRecord()
             with ExitStack() as undo:
-                run_task(given, config, None, None, actuator, undo, client)
+                run_task(given, config, actuator, terminal, undo, client=client)
             answer = {"ok": client.end.outcome in SUCCESSES, **to_json(client.end)}
         except AgentError as error:
             if actuator.stop.reason:
@@ -19935,30 +19856,32 @@ def serve_client(options: Namespace, actuator: Actuator) -> int:
             answer = refusal(error.kind, str(error))
         # Else it is the end of a run of calls that were answered, and the call is for another one.
         if given.task or not answer["ok"]:
-            client.answer(ClientAnswer(answer))
+            client.answer(answer)
 
 
 def run_task(
     options: Namespace,
     config: Config,
-    old: Path | None,
-    way: Way | None,
     actuator: Actuator,
+    terminal: Terminal,
     undo: ExitStack,
+    old: Path | None = None,
+    way: Way | None = None,
     client: McpClient | None = None,
 ) -> int:
     """Wires a run together and runs it; what must be undone at its end goes to `undo`."""
     desktop = actuator.desktop
-    clock = actuator.clock
-    terminal = Terminal(clock, 1 + options.verbose - options.quiet, actuator.secrets.hide, undo)
-    own_desktop(desktop, config, actuator.stop, undo)
+    own_desktop(actuator, undo)
     # What is wrong with the screen shows before anything is asked for.
     area = resolve_area(config.area, desktop)
     desktop.capture(area, *frame_size(area, config))
     if options.demo and not way:
         config = replace(config, lmstudio_endpoint=demo_endpoint(area, undo))
     server = server_of(options, config, actuator.stop, terminal)
-    tell_beginning(terminal, options.profile, server, desktop)
+    ways = "Ctrl+C stops"
+    if isinstance(desktop, WindowsDesktop):
+        ways = f"{config.stop_hotkey.title()} stops, {config.pause_hotkey.title()} pauses"
+    terminal.say(f"Profile {options.profile}, model server {server.where}; {ways}.")
     profile = chosen_profile(options.profile, config)
     model = ModelInfo(NO_MODEL)
     if way:
@@ -19966,8 +19889,6 @@ def run_task(
     elif client and not options.task:
         task = "What a client calls"
         profile = MCP_PROFILE
-        # Each task ends, the server does not: no call is counted as a step.
-        config = replace(config, max_steps=sys.maxsize, minutes_most=0.0)
     else:
         task, way, model = first_task(options, config, terminal, server, old)
         profile = fitting_profile(profile, config, model, options.chosen or client or old)
@@ -19975,28 +19896,27 @@ def run_task(
     grammar = chosen_grammar(config, profile, model)
     asked = Asked(at_size_of(desktop, config), model, server, grammar=grammar)
     corrected = correction_for(asked, told.append)
-    logger = ExecutionLogger(config, actuator.secrets.hide, old)
+    logger = ExecutionLogger(config, terminal.hide, old)
     undo.callback(logger.close)
-    stats = follow_run(logger, old)
+    stats = follow_run(logger)
     logger.listeners.append(terminal.take)
-    who = Person(config, terminal, logger, desktop, by_box=options.mcp)
-    vars(actuator).update(config=config, confirm=who.allows, vouch=who.vouches, ask=who.answers)
+    person = Person(config, terminal, logger, desktop, by_box=options.mcp)
+    ask = {"confirm": person.allows, "vouch": person.vouches, "ask": person.answers}
+    vars(actuator).update(config=config, say=logger.say, **ask)
+    run = made_run(profile, server, model, grammar, actuator, logger, corrected, way)
     if isinstance(desktop, WindowsDesktop):
         told += undo.enter_context(watched(desktop.api, actuator))
-    run = made_run(profile, server, model, grammar, actuator, logger)
-    vars(run).update(correction=corrected, way=way)
     if options.panel:
-        open_panel(run, stats, who, undo)
+        open_panel(run, stats, person, undo)
     if config.described:
         keep_described_logs(run, options.demo, undo)
-    if not options.demo:
-        tend_files(run)
-    carry_on = partial(carry_out_task, run, who, stats, client)
-    code = carry_on(task, options.by_client, told, resumed=old is not None)
+    if not (options.demo or config.dry_run):
+        delete_old_runs(config, [used.folder for used in (logger, way) if used])
+    carry_on = partial(carry_out_task, run, person, stats, client, options.by_client)
+    code = carry_on(task, told)
     while not (options.task or options.demo) and code in (0, 1) and (task := terminal.next_task()):
-        task = actuator.secrets.hide(task)
         run.way = terminal.chosen_way(options, config, task, None)
-        code = carry_on(task, False, [], resumed=True)
+        code = carry_on(task)
     return code
 
 
@@ -20014,7 +19934,7 @@ def first_task(
         lost = error
         if not options.again:
             raise
-    task = terminal.hide(terminal.read_task(options, config))
+    task = terminal.read_task(options, config)
     way = terminal.chosen_way(options, config, task, old)
     if options.rows:
         way = table_of(options, config, way)
@@ -20049,11 +19969,12 @@ def open_desktop(options: Namespace, clock: Clock) -> Desktop:
     return desktop
 
 
-def own_desktop(desktop: Desktop, config: Config, stop: Stop, undo: ExitStack) -> None:
+def own_desktop(actuator: Actuator, undo: ExitStack) -> None:
     # Until `undo` closes this run has the desktop; ConfigError if another one works on it.
+    desktop = actuator.desktop
     if not isinstance(desktop, WindowsDesktop):
         if sys.platform == "win32":  # the console of a demo can be closed, too
-            undo.enter_context(close_button(load_win32(), stop))
+            undo.enter_context(close_button(load_win32(), actuator.stop))
         return
     mutex = desktop.api.CreateMutexW(None, False, "Local\\agent.py")
     undo.callback(desktop.api.CloseHandle, mutex)
@@ -20065,19 +19986,11 @@ def own_desktop(desktop: Desktop, config: Config, stop: Stop, undo: ExitStack) -
     # While something is selected all that prints waits, and Ctrl+C copies instead of stopping.
     flags = ENABLE_EXTENDED_FLAGS, ENABLE_QUICK_EDIT_MODE
     console_mode(desktop.api, STD_INPUT_HANDLE, undo, *flags)
-    undo.enter_context(close_button(desktop.api, stop))
-    if config.controls != "off" and isinstance(desktop.control_source, ControlsWorker):
+    undo.enter_context(close_button(desktop.api, actuator.stop))
+    source = desktop.control_source
+    if actuator.config.controls != "off" and isinstance(source, ControlsWorker):
         # Started here, so that the first query need not wait for it.
-        undo.enter_context(closing(desktop.control_source)).query(None, 0.0)
-
-
-def tend_files(run: Run) -> None:
-    # Deletes old runs, if this one acts.
-    spared = [run.logger.folder]
-    if run.way:
-        spared.append(run.way.folder)
-    if not run.config.dry_run:
-        delete_old_runs(run.config, spared)
+        undo.enter_context(closing(source)).query(None, 0.0)
 
 
 def made_run(
@@ -20087,23 +20000,23 @@ def made_run(
     grammar: Grammar | None,
     actuator: Actuator,
     logger: ExecutionLogger,
+    corrected: Correction,
+    way: Way | None,
 ) -> Run:
     config = actuator.config
     clock = actuator.clock
-    actuator.say = logger.say
     server.say = logger.say
-    eyes = Eyes(actuator, logger)
     session = Session(
         config, model, server, logger.say, profile=profile, logger=logger, clock=clock
     )
-    return Run(config, profile, eyes, session, actuator, logger, clock, grammar)
+    eyes = Eyes(actuator, logger)
+    return Run(config, profile, eyes, session, actuator, logger, clock, grammar, corrected, way)
 
 
 def open_panel(run: Run, stats: Stats, person: Person, undo: ExitStack) -> None:
-    logger = run.logger
     is_story = run.config.described and run.profile.loop == "story"
-    kind = StoryPanel if is_story else Panel
-    panel = kind(run.config, run.actuator.stop, stats, logger.folder)
+    make = StoryPanel if is_story else Panel
+    panel = make(run.config, run.actuator.stop, stats, run.logger.folder)
     undo.callback(panel.close)
     person.terminal.say(f"panel: {panel.url}", 0)  # and into no log
     is_there = _person_is_there()
@@ -20111,7 +20024,7 @@ def open_panel(run: Run, stats: Stats, person: Person, undo: ExitStack) -> None:
         show_in_browser(panel.url)
     if is_there or isinstance(person.desktop, DemoDesktop):
         undo.callback(person.terminal.keep_page, panel)
-    logger.listeners.append(panel.take)
+    run.logger.listeners.append(panel.take)
     run.session.inbox = panel
     person.inbox = panel
 
@@ -20127,14 +20040,12 @@ def begin_records(run: Run, task: str, by_client: bool, told: Iterable[str], res
     kind = ResumeRecord if resumed else RunRecord
     settings = asdict(run.config)
     written = logger.tell(kind(__version__, name, model, task, by_client, settings))
-    run.logger.say(f"Task: {task}")
-    run.logger.say(f"Model {model}; all of it is kept in {logger.folder}.")
-    for text in filter(None, told):
-        run.logger.say(text)
+    lines = [f"Task: {task}", f"Model {model}; all of it is kept in {logger.folder}.", *told]
     if run.profile.loop == "native" or run.grammar:
-        run.logger.say(
-            f"{model} is asked in the grammar {grammar_name(run.grammar)} by profile {name}."
-        )
+        asked_in = grammar_name(run.grammar)
+        lines.append(f"{model} is asked in the grammar {asked_in} by profile {name}.")
+    for line in filter(None, lines):
+        logger.say(line)
     if resumed:
         resume(run)  # which reads that line, too
     else:
@@ -20149,10 +20060,9 @@ def carry_out_task(
     person: Person,
     stats: Stats,
     client: McpClient | None,
-    task: str,
     by_client: bool,
-    told: Iterable[str],
-    resumed: bool,
+    task: str,
+    told: Iterable[str] = (),
 ) -> int:
     """Carries out a task from its beginning to its end, which is recorded on every way out.
 
@@ -20166,7 +20076,7 @@ def carry_out_task(
     person.terminal.watch = lambda: f"{most - turns_of(run)} of {most} turns left"
     if client:
         run.logger.listeners.append(client.take)
-    begin_records(run, task, by_client, told, resumed)
+    begin_records(run, task, by_client, told, bool(stats.run["begun"]))
     outcome = Outcome("error", "The program failed; execution_log.txt has the details.")
     try:
         if isinstance(person.inbox, Panel) and isinstance(person.desktop, DemoDesktop):
@@ -20181,11 +20091,10 @@ def carry_out_task(
         else:
             outcome = run_agent(run)
         return 0 if outcome.kind in SUCCESSES else 1
-    except Stopped as error:
-        outcome = Outcome("stopped", f"{error.why}.")
-        return error.exit_code
     except AgentError as error:
         outcome = Outcome("error", str(error))
+        if isinstance(error, Stopped):
+            outcome = Outcome("stopped", f"{error.why}.")
         return error.exit_code
     except KeyboardInterrupt:
         outcome = Outcome("stopped", "Ctrl+C, twice.")
@@ -20197,9 +20106,7 @@ def carry_out_task(
         try:
             run.actuator.release()
         finally:
-            text = tell_end(run, person.terminal, stats, outcome)
-            lasted_s = run.clock.now() - run.actuator.began
-            person.hears_end(text, lasted_s)
+            tell_end(run, person, stats, outcome)
 
 
 def turns_of(run: Run) -> int:
@@ -20211,7 +20118,7 @@ def turns_of(run: Run) -> int:
 ENDS = {"answered": "answered; nothing was done", "not_proven": "not proven"}
 
 
-def tell_end(run: Run, terminal: Terminal, stats: Stats, outcome: Outcome) -> str:
+def tell_end(run: Run, person: Person, stats: Stats, outcome: Outcome) -> None:
     progress = run.progress
     logger = run.logger
     completed = outcome.kind in SUCCESSES
@@ -20234,27 +20141,26 @@ def tell_end(run: Run, terminal: Terminal, stats: Stats, outcome: Outcome) -> st
         end = f"FINAL STATUS: {outcome.kind}: {outcome.text}"
         logger.say("\n".join([end, *figures]), 2)
     said = ENDS.get(outcome.kind, outcome.kind)
-    if progress.refusals:
-        said += ", but not all was allowed" if completed else ""
+    if completed and progress.refusals:
+        said += ", but not all was allowed"
+    end = f"{said}: {outcome.text}"
     again = ""
     if outcome.kind == "stopped" and run.session.model.name != NO_MODEL:
         again = f" To go on: python agent.py --resume {logger.folder.name.removeprefix('run_')}"
-    terminal.say(f"{said}: {outcome.text}{again}", 0)
-    for refused in progress.refusals:
-        terminal.say(f"  not allowed: {refused}", 0)
-    for number, ruling in enumerate(outcome.checks, 1):
-        terminal.say(f"  check {number} {ruling}", 0)
+    lines = [end + again, *(f"  not allowed: {refused}" for refused in progress.refusals)]
+    lines += [f"  check {number} {ruling}" for number, ruling in enumerate(outcome.checks, 1)]
+    terminal = person.terminal
     if not completed and terminal.level == 0 and terminal.last_row:
-        terminal.say(terminal.last_row, 0)  # which tells why
+        lines.append(terminal.last_row)  # which tells why
     # From the records: of a resumed run they hold what earlier processes did, too.
     sums = stats.run["sums"]
-    turns = count_of(turns_of(run), "turn")
+    counted = [count_of(turns_of(run), "turn"), count_of(sums["acted"], "act")]
     if progress.planned:
-        turns += f", {count_of(progress.planned, 'plan')}"
-    acts = count_of(sums["acted"], "act")
-    counted = f"{turns}, {acts}, {sums['refused']} refused, {sums['seconds']:.1f} s"
-    terminal.say(f"{counted}; {stats.report}", 0)
-    return f"{said}: {outcome.text}"
+        counted.insert(1, count_of(progress.planned, "plan"))
+    spent = f"{sums['refused']} refused, {sums['seconds']:.1f} s; {stats.report}"
+    for line in [*lines, ", ".join([*counted, spent])]:
+        terminal.say(line, 0)
+    person.hears_end(end, seconds)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -45,8 +45,7 @@ MODULES = {
     "Command line": "test_mcp",
     "Typing": "test_typing",
     "Panel": "test_panel",
-    "Demo desktop": "test_demo test_controls",
-    "Demo model": "test_demo test_adding",
+    "Demo": "test_demo test_controls test_adding",
 }
 
 # The first nine once were seen by nothing.
@@ -142,9 +141,9 @@ ROWS = (
     ("chat-steps", "Chat loop", "a conversation ends after so many acts", "Chat.read", "touched >= run.config.max_steps", "touched > run.config.max_steps"),
     ("story-boxes", "Story loop", "so many boxes are drawn only", "Story.acts", "[:BOXES_MOST]", "[: 9 * BOXES_MOST]"),
     ("panel-host", "Panel", "a name of somebody else's that leads here is refused", "PanelRequest.do_GET", '!= [panel.host]', 'is None'),
-    ("demo-button", "Demo desktop", "a button that went down elsewhere clicks nothing", "DemoDesktop.button", "target == self._pressed", "target"),
-    ("demo-saved", "Demo desktop", "a note that was changed after saving is not saved", "DemoState.clean", "self.saved_text == self.text", "self.saved_text is not None"),
-    ("demo-pointer", "Demo model", "where a click takes no place, the mouse is moved there first", "_demo_step", "<= 8", "<= 800"),
+    ("demo-button", "Demo", "a button that went down elsewhere clicks nothing", "DemoDesktop.button", "target == self._pressed", "target"),
+    ("demo-saved", "Demo", "a note that was changed after saving is not saved", "DemoState.clean", "self.saved_text == self.text", "self.saved_text is not None"),
+    ("demo-pointer", "Demo", "where a click takes no place, the mouse is moved there first", "_demo_step", "<= 8", "<= 800"),
     ("typing-enter", "Typing", "Enter is not pressed on what was read back as something else", "Typing.text", "if wrong and enters:", "if wrong and enters and not now:"),
     ("typing-beside", "Typing", "no text is typed behind a click that hit no field", "Typing.is_at", "return any(is_name_of(name, to.name) for name in filter(name_words, names))", "return any(names)"),
     ("typing-contains", "Typing", "a field that was emptied holds just what was typed", "is_as_typed", "return seen_words(now) == seen_words(text)", "return text in now"),

@@ -69,7 +69,7 @@ class Books(EngineCase):
     def test_a_long_run_keeps_its_latest_records_and_the_sums_of_all(self) -> None:
         trial = self.trial(lambda request: PLAN)
         self.addCleanup(trial.close)
-        book = agent.follow_run(trial.engine.logger, None)
+        book = agent.follow_run(trial.engine.logger)
         self.begin(trial)
         for turn in range(1, 401):
             path = "screenshots/turn_0001.png"
