@@ -4292,7 +4292,7 @@ class Vocabulary:
 
 
 ####################################################################################################
-# Facts - what is known of an act and of the windows it reaches, in words that can be compared
+# Facts - what is known of an act, of the windows it reaches, and of what words command
 ####################################################################################################
 
 # More than any label, title or command needs.
@@ -4372,10 +4372,15 @@ SELECTING = (
 )
 # The same, and what selects nobody knows how much of what cannot be read.
 SELECTED = (
-    SELECTING
-    + r"|drag\(.*|shift\+\w*click\(.*|(ctrl\+)?shift\+(pageup|pagedown)|ctrl\+shift\+(up|down)"
-    r"|f8|(ctrl|shift)\+space"
+    SELECTING + r"|drag\(.*|(shift\+\w*|triple_)click\(.*|(ctrl\+)?shift\+(pageup|pagedown|up|down)"
+    r"|shift\+(home|end)|f8|(ctrl|shift)\+space"
 )
+# What leaves that selected, as does what is pressed: formats, copies, shrinks it by a letter.
+KEEPING = (
+    r"(ctrl\+)?shift\+(left|right)|shift\+(up|down)|ctrl\+(shift\+)?([bcdegij-nrsuw]|\d)"
+    r"|ctrl|shift|alt|((alt|shift)\+)?f\d+"
+)
+KEEPING_ROLES = frozenset("button, split button, menu item, checkbox".split(", "))
 REPLACING = (
     r"ctrl\+(shift\+)?v|shift\+insert|delete|backspace|ctrl\+x|enter|(shift\+)?(.|space)"
     rf"|{A_CLICK}\((cut|delete|paste|ausschneiden|loschen|einfugen|couper|coller|supprimer"
@@ -4425,10 +4430,11 @@ class Typed:
     line: str = UNKNOWN  # since the last Enter
     opened: str = ""  # the last act but for typing, such as win+r or right_click(report.txt)
     last: str = ""
-    # What documents held before they were typed into, each by its window, title and name; None for
-    # one that cannot be read and all of which was replaced. And each place into which this program
-    # brought what no task named, see NOTES.
-    held: Mapping[str, str | None] = field(default_factory=dict)
+    # What documents and fields held before they were typed into, each by its window, title and
+    # name; None for what cannot be read and all of which was replaced.
+    held: Mapping[tuple[int, str, str], str | None] = field(default_factory=dict)
+    replaced: frozenset[tuple[int, str, str]] = frozenset()  # of them all, by what no task says
+    unsent: frozenset[str] = frozenset()  # places that got what no task named, see NOTES
     own: str = ""  # all that this program typed
 
     def of(self, window: Window) -> Typed:
@@ -4476,38 +4482,53 @@ class Typed:
             if keys == "tab" and line != UNKNOWN:
                 line += "\t"
         stays = text or re.fullmatch(WITHIN, last)
-        front = attempt.front or window
-        name = document_in(front, attempt.focused)
-        value = getattr(attempt.focused, "value", None)
-        held = dict(before.held)
-        if last == "ctrl+s":  # it is as it was saved
-            held.pop(name, None)
-            held.pop(document_in(front, None), None)
-        elif value is not None or (replaces and re.fullmatch(SELECTED, before.last)):
-            held.setdefault(name, value)
-        if "loses" in attempt.notes:
-            held[document_in(front, None)] = None
+        opened = before.opened if stays else last
+        if re.fullmatch(SELECTED, before.last) and not replaces:
+            pressed = [*attempt.controls, attempt.focused][0]
+            if re.fullmatch(KEEPING, last) or (pressed and pressed.role in KEEPING_ROLES):
+                last = before.last
         if "selects" in attempt.notes:
             last = "ctrl+a"
+        unsent = before.unsent
         if "send" in attempt.risks:  # the person has said yes
-            held.pop(before.place, None)
+            unsent -= {before.place}
         if "brings" in attempt.notes and "\n" not in text:
-            held[before.place] = ""
+            unsent |= {before.place}
         return replace(
-            before,
+            before.losing(attempt, window, last, bool(replaces), bool(all_of_it)),
             line=line[-FACT_CHARACTERS:],
-            opened=before.opened if stays else last,
+            opened=opened,
             last=last,
-            held=held,
+            unsent=unsent,
             own=self.own + text,
         )
 
+    def losing(
+        self, attempt: Attempt, window: Window, last: str, replaces: bool, all_of_it: bool
+    ) -> Typed:
+        """Takes note of what was there before an act that types, or saves."""
+        front = attempt.front or window
+        place = document_in(front, attempt.focused)
+        value = getattr(attempt.focused, "value", None)
+        held = dict(self.held)
+        replaced = self.replaced
+        if last == "ctrl+s":  # all is as it was saved
+            held = {other: before for other, before in held.items() if other[:2] != place[:2]}
+        elif value is not None or (replaces and re.fullmatch(SELECTED, self.last)):
+            held.setdefault(place, value)
+            replaced |= {place} if all_of_it else frozenset()
+        if "loses" in attempt.notes:
+            held[document_in(front, None)] = None
+        if "says" in attempt.notes:  # the task has this field's new text
+            replaced -= {place}
+        return replace(self, held=held, replaced=replaced)
 
-def document_in(window: Window, focused: Control | None) -> str:
+
+def document_in(window: Window, focused: Control | None) -> tuple[int, str, str]:
     # A star or a dot in the title says that it was changed.
     title = window.title.strip("*●• ")
-    name = focused.name if focused and focused.value is not None else None
-    return f"{window.handle} {title} {name}"
+    name = focused.name if focused and focused.value is not None else "\0"
+    return window.handle, title, name
 
 
 @dataclass
@@ -4545,10 +4566,6 @@ class Attempt:
             return [self.focused] if self.focused else []
         return self.controls
 
-
-####################################################################################################
-# Labels - what the words on a control command, and what a file's name and type tell of it
-####################################################################################################
 
 # What a label commands. A phrase counts anywhere, a single word first (English) or last (German),
 # one behind = if nothing else is said, one before + if more is.
@@ -4733,6 +4750,30 @@ NO_COMMANDS = frozenset(
 )
 # What forbids what a task names beside one of these, in the same sentence.
 FORBIDDING = frozenset("not never don't no without nicht nie niemals kein keine ohne".split())
+# What may stand between a verb and what it is about.
+ARTICLES = frozenset(
+    "the a to command program page site den die das der zu zum le la el al".split()
+)
+
+
+def is_in_task(said: str, task: str, behind: Collection[str] = ()) -> bool:
+    """Tells whether the task names this literally, as words of its own, and permits it.
+
+    Where words are given that say what is to be done, it stands behind one of them.
+    """
+    if len(said) < 3:
+        return False
+    for sentence in re.split(r"(?<=[.;!?])\s", task.lower().replace("’", "'")):
+        words = [word.strip("\"'`“”„‚‘,;:!?().") for word in sentence.split()]
+        if FORBIDDING.isdisjoint(words):
+            kept = filterfalse(ARTICLES.__contains__, words) if behind else words
+            line = f" {' '.join(kept)} "
+            for verb in behind or [""]:
+                if f" {verb} {said.lower()} ".replace("  ", " ") in line:
+                    return True
+    return False
+
+
 # Where a label says something else; a question, which commands nothing, keeps its sign.
 CLAUSES_END = r"[.,;:!()…|–—/\"<>\[\]\n]|(?<=\?)|\b(?:and|und|et|or|oder|ou)\b"
 # What leaves a dialog without an answer, or only goes on in it; and no, which is one.
@@ -4767,9 +4808,6 @@ ANSWERS = {
         сохранить, открыть, найти, применить, добавить, готово, =да, 保存, 打开, 确定, 应用""",
     "refuses": "no, nein, non, nie, нет, 否, keep, behalten, don't run, nicht ausführen",
 }
-CLOSING = frozenset(
-    "close minimize maximize restore schliessen minimieren maximieren fermer cerrar закрыть".split()
-)
 BUTTON_WORDS = frozenset("the btn button schaltflache knopf bouton boton przycisk".split())
 
 
@@ -4810,6 +4848,11 @@ def said_by(label: str, tables: Mapping[str, str]) -> list[str]:
     return found
 
 
+####################################################################################################
+# Labels - what patterns tell of labels, programs, files and folders
+####################################################################################################
+
+
 def with_patterns(text: str, patterns: Mapping[str, str]) -> str:
     # With other patterns instead of their names, as in <PROGRAM>.
     return re.sub("<([A-Z_]+)>", lambda name: patterns[name[1]], text)
@@ -4831,8 +4874,9 @@ CHATS (teams|ms-teams|slack|discord|telegram|whatsapp(\.root)?|signal|skype|elem
     |wechat|weixin|messenger|mattermost|webex)\.exe
 MAILS (outlook|olk|hxoutlook|thunderbird|emclient|mail|hxmail)\.exe
 KEEPERS <MAILS>|<EXPLORER>|(photos|taskmgr|mmc|regedit)\.exe
-EDITORS (winword|excel|powerpnt|onenote|notepad|notepad\+\+|wordpad|mspaint|code)\.exe
-TERMINALS <SHELLS>|(pythonw?[\d.]*|py|ipython|node)\.exe
+EDITORS (winword|excel|powerpnt|onenote|notepad|notepad\+\+|wordpad|mspaint|code|soffice\w*|scalc
+    |swriter)(\.exe|\.bin)
+TERMINALS <SHELLS>|(pythonw?[\d.]*|py|ipython|node|[gn]?vim\S*|\w*emacs)\.exe
 ADMINS (consent|credentialuibroker)\.exe
 WARDENS (smartscreen|msiexec|systemreset)\.exe
 CHAT_TITLES .*\b(whatsapp|telegram|slack|discord|messenger|teams|google chat|signal|wechat)\b.*
@@ -4902,21 +4946,53 @@ SCRIPT_TITLES (.*[\s\\/(*])?([^\s\\/(*]+\.(<RUNS>|sh|ini|ya?ml|toml|json|cfg|con
 CONFIGS .*([\\"\n]\.\w+(\\|config|rc|profile)
     |\b(tasks|settings|launch|package|manifest|keybindings|\w*config\w*)\.json
     |\w\.(ya?ml|toml|ini|cfg|conf)\b).*
+# What cmd has itself, or what Windows has: cmd looks into its own folder first. Shells that do not.
+SYSTEM_SHOWS (?!(explorer|help|tasklist|systeminfo|hostname)\S*\s)(dir|cd|cls|echo|type|ver
+    |date /t|time /t|exit|help|whoami|hostname|ipconfig|systeminfo
+    |tasklist|tree|(notepad|calc|mspaint|charmap|winver|magnify|osk|explorer)(\.exe)?)
+PATH_SHELLS (powershell\w*|pwsh|bash|zsh|fish|wsl\w*|mintty|git-bash|ubuntu\w*|debian|mingw\d*)
+SHOWN_ARGUMENTS (\s(?!\S*(//|\\\\|::))(-{0,2}(all|oneline|stat|name-only|l?al?|[1-9]\d*|recurse
+    |force
+    |file|directory|name|filter|path|tail|first|last|descending|property|unique|autosize|n)|/(\w
+    |all)
+    |[\w.*~^:][\w.*~^:\\/,-]*))*
+SHELL_SHOWS ((<SYSTEM_SHOWS>|ls|pwd|clear|cat|g(ci|c|l|ps|sv)
+    |get-(childitem|content|location|process|service|date|help|item|command|history)
+    |git (status|log|diff|show)|pip3? list
+    |(python3?|py|node|npm|git|pip3?|java|dotnet|go|docker) (--version|-v))<SHOWN_ARGUMENTS>)?
+    (\s?\|\s?((sort|select|measure|group)(-object)?|select-string|format-(table|list|wide)|f[tl]
+    |more
+    |head|tail|wc|out-(host|string)|findstr|grep)
+    (\s(-(property|descending|unique|first|last|skip|autosize|pattern|n|\d+)|[\w.*,]+))*)*
 # The last line of a terminal that waits for a key.
 PROMPTS (.*\n)?[^\n>$#%]*([?\]:)]|\.\s?\.\s?\.)\s*
 NOTEBOOKS .*\b(jupyter\w*|colab|kaggle|databricks)\b.*
+CALCULATORS (calc\w*|calculatorapp|win32calc|speedcrunch|qalculate\S*)\.exe .*
+    |applicationframehost\.exe
+     (calculator|rechner|taschenrechner|calculatrice|calculadora|kalkulator|calcolatrice
+    |kaльkyляtop|计算器)
 # Programs that run what is open in them, and fields whose line gets started.
-STUDIOS (code|devenv|idea64|pycharm64|powershell_ise|ssms|dbeaver|heidisql|mysqlworkbench|rstudio
-    |sqldeveloper\w*|datagrip64|spyder)\.exe
+# Of these Windows tells no control: what is typed may go into a panel that runs lines.
+JAVA_STUDIOS (idea|pycharm|webstorm|phpstorm|clion|rider|goland|rubymine|rustrover|datagrip
+    |dataspell
+    |studio|appcode|aqua|mps|eclipse|netbeans)(32|64)?\.exe
+STUDIOS <JAVA_STUDIOS>|(code( -.*)?|\w*codium|cursor|windsurf|trae|kiro|antigravity|positron|zed
+    |fleet
+    |sublime_text|atom|pulsar|theia\S*|lapce|thonny|arduino.*|qtcreator|matlab|geany|devenv
+    |powershell_ise|ssms|dbeaver|heidisql|mysqlworkbench|rstudio|sqldeveloper\w*|spyder)\.exe
 STARTED .*(program/script|programm/skript|command line|befehlszeile|location of the item
     |target:|ziel:).*
-SYSTEM_TOOLS (regedit|mmc|rundll32|systemproperties\w*|gpedit|secpol|taskschd|sechealthui|rufus
+SYSTEM_TOOLS (regedit|mmc|taskmgr|rundll32|systemproperties\w*|gpedit|secpol|taskschd
+    |sechealthui|rufus
     |systemsettings|msconfig|diskpart|bcdedit|optionalfeatures)\.exe
 PANELS bitlocker.*|network connections|netzwerkverbindungen|.*firewall.*|programs and features
     |programme und features|user accounts|benutzerkonten|device manager|gerate-manager
     |devices and printers
     |customize settings|control panel.*|systemsteuerung.*
 SETTINGS settings|einstellungen|parametres|configuracion|impostazioni|ustawienia|параметры|设置
+RENAMING (shift\+)?f2|shift\+f6|<A_CLICK>\(.*\b(rename|umbenennen|renommer|cambiar nombre
+    |zmien nazwe
+    |rinomina|пepeиmehobatь|重命名)\b.*
 SEARCHING .*(search|such|find|looking for|filter|user|benutzer|e-?mail|passwor|ad+ress|url|recherch
     |busc|szuk|пoи|搜索|\bgo to\b|query|document|page \d|seite \d|editor|content|cell|zelle
     |\b[a-z]{1,3}\d+$)
@@ -4936,7 +5012,74 @@ FOLDER_BARS toolbar|edit|combo box
 ITEMS list|list item|table row|
 MENU_KEYS (shift\+)?apps|shift\+f10|win\+x|alt\+space|right_click\(.*
 BAR_KEYS f10|alt|alt\+[a-ce-z]
+# What takes text, whatever Windows calls it.
+TEXTS field|edit|document|pane|text|control|group|window|image
 PRESSED (split )?button|(menu|tab) item|check ?box|radio button|(hyper)?link|switch
+# Items of Explorer's menus that show, lead on or make something new.
+MENU_SHOWS (<SHOWN_PROGRAMS>|open|open in (a )?new (tab|window)|open file location
+    |show more options|more|run
+    |open with|edit|copy( as path)?|copy path|cut|paste( shortcut)?|rename|new( folder)?|folder
+    |text document|create shortcut|properties|refresh|select all|invert selection|view|sort by
+    |group by|((extra )?large|medium|small) icons|list|details|tiles|content|name|size|type
+    |date( modified)?|(a|de)scending|pin to (start|taskbar|quick access)|add to favorites|expand
+    |collapse|extract all|compress to.*|print preview|search|settings|taskbar settings|personalize
+    |display settings|task manager|help|about|send to|share|minimi[sz]e|maximi[sz]e|restore
+    |file|home|go|tools|favorites|window|layout|show|.* pane|.* bar|item check boxes|hidden items
+    |in neuem (tab|fenster) offnen|dateipfad offnen|weitere optionen anzeigen|offnen( mit)?
+    |bearbeiten|(als pfad )?kopieren|ausschneiden|einfugen|umbenennen|neu(er ordner)?|ordner
+    |textdokument|verknupfung erstellen|eigenschaften|aktualisieren|alles auswahlen|ansicht
+    |sortieren nach|gruppieren nach|(grosse|extra grosse|mittelgrosse|kleine) symbole|liste|kacheln
+    |grosse|typ|anderungsdatum|(auf|ab)steigend|alle extrahieren|einstellungen|anpassen|senden an
+    |anzeigeeinstellungen|suchen|hilfe|datei|ansicht|extras
+    |ouvrir( avec| dans un nouvel onglet| l'emplacement du fichier)?|afficher plus d'options|copier
+    |couper|coller|renommer|nouveau( dossier)?|dossier|document texte|creer un raccourci|proprietes
+    |actualiser|tout selectionner|affichage|trier par|grouper par|nom|taille|extraire tout
+    |abrir( con| en una nueva pestana| ubicacion del archivo)?|mostrar mas opciones|copiar|cortar
+    |pegar|cambiar nombre|nuevo|nueva carpeta|carpeta|documento de texto|crear acceso directo
+    |propiedades|actualizar|seleccionar todo|ver|ordenar por|agrupar por|nombre|tamano|extraer todo
+    |otworz|kopiuj|wytnij|wklej|zmien nazwe|nowy|wlasciwosci|odswiez|widok|sortuj wedlug
+    |otkpыtь|koпиpobatь|bыpeзatь|bctabиtь|пepeиmehobatь|cboиctba|oбhobиtь|bид|coздatь
+    |打开|复制|剪切|粘贴|重命名|属性|刷新|新建|查看|排序方式)(\(\w\))?
+UNDOES (.* )?(undo|redo|ruckgangig|wiederholen|wiederherstellen:?|annuler|retablir|deshacer|rehacer
+    |cofnij|ponow|otmehиtь|bephytь|撤消|恢复|annulla|ripristina|desfazer|refazer|angra|fortryd
+    |ongedaan|geri al)\W*( .*)?
+# Folders on this machine's own disk, as a window of Explorer tells of them; and those elsewhere.
+AT_HOME (this pc|dieser pc|desktop|documents|dokumente|downloads|pictures|bilder|music|musik|videos
+    |program manager|recycle bin|papierkorb)( - ((file )?|datei-)explorer)?|.*\bc:\\.*
+STICKS .*\b(usb\S*|stick|removable|flash drive|thumb drive|pendrive|wechseldatentrager|speicherkarte
+    |sd card|cle usb)\b.*
+ELSEWHERE .*(\\\\[^?.\s]|\b(?!c:)[a-z]:(\\|\))).*
+# What shares the screen, the camera or the microphone, or hands the mouse over, in a call.
+SCREENS (((the|my|your|whole|entire|full|ganzer?|gesamter|mon|toda la) )?(tout l')?(screens?
+    |bildschirme?|desktops?|ecrans?|pantallas?|ekran|schermo|tela|эkpah|windows?|fenster|屏幕|画面
+    |whiteboard|powerpoint live|tab)( ?\d+)?|.*\b(camera|kamera|cam|mic|mikrofon|microphone
+    |micro(phone)?|stummschaltung|control|steuerung|content|inhalte?|transcri\w+|transkri\w+
+    |record\w*|aufzeichn\w*|aufnahme)\b.*)
+CALLS .*\b(meeting|call|huddle|besprechung|anruf|reunion|appel|llamada|webinar|conference
+    |konferenz)\b.*
+CALL_SHOWS ((show|open|hide) )?(chat|people|participants|view|more( actions| options)?|teilnehmer
+    |personen|ansicht|weitere aktionen|mehr|notes|notizen|details?|settings|einstellungen|gallery
+    |galerie|speaker|apps|calendar|kalender|activity|aktivitat|teams|files|dateien|search|suchen?
+    |close|schliessen|cancel|abbrechen|back|zuruck|help|hilfe|minimi[sz]e|maximi[sz]e|restore|info
+    |meeting (info|details)|mute|stummschalten|captions|zoom (in|out)|full ?screen|vollbild)
+# What in a window of mails only shows, leads on or begins a letter.
+MAIL_SHOWS (new|neue|nouveau|nuevo|nowy|reply|forward|antworten|weiterleiten|repondre|transferer
+    |responder|reenviar|mark|als|marquer|marcar|flag|follow|kategori\w*|categor\w*|view|ansicht
+    |affichage|ver|show|open|offnen|ouvrir|abrir|search|such\w*|rechercher|buscar|find|filter\w*
+    |sort\w*|arrange|print preview|attach\w*|insert|format\w*|bold|fett|italic|kursiv|underline
+    |signature\w*|address|adressbuch|people|personen|calendar|kalender|tasks|aufgaben|notes
+    |notizen|mail|inbox|posteingang|today|heute|day|tag|week|woche|work|month|monat|year|jahr|next
+    |previous|nachst\w*|vorherig\w*|back|zuruck|home|start|settings|einstellungen|options
+    |optionen|folder|ordner|file|datei|help|hilfe|close|schliessen|cancel|abbrechen|zoom|expand
+    |collapse|erweitern|reduzieren|refresh|aktualisieren|update|more|mehr|weitere|pin|anheften
+    |unread|read|ungelesen|gelesen|all|alle|focused|other|relevant|sonstige|snooze|minimi[sz]e
+    |maximi[sz]e|restore|download|save|speichern|customize|undo|translate|ubersetzen|read aloud
+    |laut vorlesen|color|farbe|theme|ribbon|menuband|quick steps?|quicksteps?|navigation|to-do
+    |properties|eigenschaften|details?|switch|account|konto|browse|choose|select|auswahlen)\b
+    (?!.* (and|und|&|to|an|move|delete|done|verschieben|loschen|erledigt)\b).*
+# Commands of an editor's palette that only show.
+PALETTE_SHOWS (?i:>?\s*((view|help|ansicht): [\w /()]+|(toggle )?(word wrap|minimap|zen mode
+    |full screen)))\s*
 # Labels of what only leads on, or shows: where all else weighs.
 LOOKING .*\b(search|find|filter|sort|show|view|details?|more|menu|help|about|close|back|cancel
     |refresh
@@ -4961,8 +5104,13 @@ LEDGERS_LOOK sap easy access.*|.*\b(display|anzeigen|list|liste)\b.*
 REMOTES (mstsc|msrdc\w*|vmware\w*|vmconnect|virtualboxvm|wfica32|cdviewer|anydesk|teamviewer\w*
     |\w*vnc\w*|rustdesk|quickassist|parsecd?)\.exe
 SAFES (keepass\w*|1password|bitwarden|lastpass|dashlane|enpass|roboform|winauth|authy\w*).*\.exe
-FILERS (totalcmd\w*|doublecmd|far|7zfm|winrar|filezilla|winscp|xyplorer|dopus|freecommander
-    |q-dir)\.exe
+FILERS (totalcmd\w*|doublecmd|far|7zfm|winrar|peazip|bandizip|filezilla|winscp|xyplorer\w*
+    |xplorer2\w*
+    |dopus|freecommander\w*|q-dir\w*|everything\w*|onecommander|multicommander|files|explorer\+\+
+    |te64|salamand|fman|wiztree\w*|treesize\w*)\.exe
+# What starts what is typed into it.
+LAUNCHERS (powertoys\.\w+|flow\.launcher|wox|keypirinha\S*|listary\w*|microsoft\.cmdpal\S*|ueli
+    |executor|launchy|raycast|fluentsearch|slickrun|find and run robot|rundialog)\.exe
 DOWNLOADED \S.*\.(?!com\b|site\b)(<RUNS>|one)\b.*
 SETUPS .*\.(exe|ms[ip]|msix|bat|cmd|ps1|vbs|hta|scr|reg|iso|jar|wsf)\b.*
 CLOUDS .*\b(onedrive|dropbox|google drive|icloud|nextcloud|sharepoint)\b.*
@@ -5016,24 +5164,6 @@ def has_form(name: str, text: str) -> bool:
     return bool(re.fullmatch(PATTERNS[name], fold(text), re.DOTALL))
 
 
-def answers_there(attempt: Attempt, label: str) -> bool:
-    """Tells whether a page asks above what is pressed, which says yes beside one that says no."""
-    for item in attempt.known[-1:]:
-        left, top, width, height = item.rect
-        around = Rect(left - 600, top - 400, width + 1200, height + 500)
-        there = [one for one in attempt.inside if around.overlaps(one.rect)]
-        others = [fold_label(one.name) for one in there if has_form("PRESSED", one.role)]
-        if any(has_form("CANCELS", one) or "refuses" in said_by(one, ANSWERS) for one in others):
-            agrees = has_form("AGREEING", label)
-            texts = [fold(one.name) for one in there if one.role in ("text", "group", "pane")]
-            if agrees or not any(one.role in FIELDS for one in there):  # else it is a form
-                return any(
-                    has_form("ASKS", text) or (agrees and {*said_by(text, COMMANDS)} - {"password"})
-                    for text in texts
-                )
-    return False
-
-
 def is_folder(line: str) -> bool:
     """Tells whether this is a folder on a disk of this machine; no share is asked."""
     path = ntpath.expandvars(line)
@@ -5070,16 +5200,25 @@ def items_in(folders: Iterable[str]) -> Iterator[list[tuple[str, str]]]:
     yield items
 
 
-def is_in_task(said: str, task: str) -> bool:
-    """Tells whether the task names this literally, as words of its own, and permits it."""
-    if len(said) < 3:
+def folder_told(attempt: Attempt, window: Window) -> list[str]:
+    """Returns what title and bars of a window of Explorer say of the folder that it shows."""
+    bars = [bar for bar in attempt.inside if has_form("FOLDER_BARS", bar.role)]
+    return [window.title, *(f"{bar.name} {bar.value}" for bar in bars)]
+
+
+def is_elsewhere(attempt: Attempt, window: Window) -> bool:
+    """Tells whether a window of Explorer may show a folder of another disk that no task names."""
+    told = folder_told(attempt, window)
+    drives = re.findall(r"\b[a-z]:", " ".join(told).lower())
+    names = [*re.split(r" - | \(", window.title), window.title]
+    if not window.title or any(is_in_task(name, attempt.task) for name in names):
         return False
-    for sentence in re.split(r"(?<=[.;!?])\s", task.lower().replace("’", "'")):
-        words = [word.strip("\"'`“”„‚‘,;:!?().") for word in sentence.split()]
-        named = f" {said.lower()} " in f" {' '.join(words)} "
-        if named and FORBIDDING.isdisjoint(words):
-            return True
-    return False
+    if any(f" {drive}" in attempt.task.lower() for drive in drives):
+        return False
+    if has_form("STICKS", window.title) and has_form("STICKS", attempt.task):
+        return False
+    at_home = any(has_form("AT_HOME", text) for text in told)
+    return not at_home or any(has_form("ELSEWHERE", text) for text in told)
 
 
 def kind_of_item(attempt: Attempt, window: Window, name: str) -> str:
@@ -5090,11 +5229,8 @@ def kind_of_item(attempt: Attempt, window: Window, name: str) -> str:
         said += [f"{name} folder"] + [name] * has_form("ENDING_SHOWS", name)
         shows = any(is_in_task(one, attempt.task) for one in said)
         opens = ["folder"] if shows or has_form("SHELL_ITEMS", name) else []
-        told = [window.title]
-        for bar in attempt.inside:
-            if has_form("FOLDER_BARS", bar.role):
-                told += [bar.name, bar.value or ""]
-        for items in taken_within(LOOK_UP_S, items_in(folders_shown(told))):
+        folders = folders_shown(folder_told(attempt, window))
+        for items in taken_within(LOOK_UP_S, items_in(folders)):
             called = [
                 what for file, what in items if fold(name) in (file, ntpath.splitext(file)[0])
             ]
@@ -5107,20 +5243,10 @@ def kind_of_item(attempt: Attempt, window: Window, name: str) -> str:
 
 
 ####################################################################################################
-# Risks - what a person has to allow first: tables over the facts, and these facts
+# Risks - what a person has to allow first: tables over the facts
 ####################################################################################################
 
 
-# What shows something and does nothing else when it is clicked; what takes text, what answers.
-SHOWING = frozenset("edit, combo box, tab, list item, tree item, table row, cell".split(", "))
-ANSWERING = ("button", "split button")
-# What opens even what else only shows something.
-OPENERS = ENTERING.union(("double_click", "triple_click"))
-# With one of these a dialog is a form, which asks nothing.
-FORM_PARTS = frozenset("tab, tabs, radio button, slider, spinner, list, tree, table".split(", "))
-ANSWERS_MOST = 7
-
-Facts = Mapping[str, str]
 Rule = tuple[str, Mapping[str, str]]
 
 
@@ -5132,59 +5258,6 @@ def rules_of(table: str) -> list[Rule]:
     return rules
 
 
-# Where what is typed gets run.
-RUNNERS = rules_of(r"""
-shell | program=<TERMINALS>|<REMOTES>
-shell | program=<STUDIOS> | control=unnamed | in=edit
-shell | program=<STUDIOS> | opened=ctrl\+(shift\+)?`
-shell | control=<LINES> | in=(?!button|list item|menu item|tab).*
-shell | title=<RUN_TITLES>
-web | program=(?!explorer).* | control=<ADDRESS_BAR>
-web | program=<BROWSERS> | opened=ctrl\+[lktne]|alt\+d|f6 | control=(?!<SEARCHING>).*
-web | program=<BROWSERS> | opened=<A_CLICK>\((.*ad+ress.*)
-web | program=<BROWSERS> | control= | title=(?!<RUN_TITLES>$).* | line=[^?].*
-dialog | program=<EXPLORER>|taskmgr\.exe | dialog=line
-dialog | program=<EXPLORER>|taskmgr\.exe | owned=yes | title=(run|ausfuhren|executer|ejecutar|esegui
-    |uruchamianie|create new task|neuen task erstellen)
-start | program=<START>
-start | program=(powertoys\.\w+|flow\.launcher|wox|keypirinha|listary)\.exe
-start | program=<EXPLORER>| | opened=win|win\+[sq]|ctrl\+escape
-address | program=<EXPLORER>
-     | opened=alt\+d|ctrl\+l|f4|f6|<A_CLICK>\(.*(ad+ress|direccion|aдpec|地址).*
-address | program=<EXPLORER> | control=<ADDRESS_BAR>|ad+ress?e?
-address | owned=yes | control=ad+ress?e?|address bar|adressleiste
-address | program=<EXPLORER> | owned= | control= | line=\??[^?].*
-     | opened=(?!f2|f3|ctrl\+(f|e|shift\+n)|<A_CLICK>\(.*(rename|umbenennen|search|such|new|neu)).*
-""")
-# What may be run without asking, since it certainly only shows something, as a folder does.
-SHOWING_ONLY = rules_of(r"""
-program | command=(?i)((c:[\\]windows|%windir%|%systemroot%)\\(system32\\)?)?
-    <SHOWN_PROGRAMS>
-program | command=(?i)(notepad|editor|write|wordpad|mspaint|paint)(\.exe)? "?[a-z]:\\[\w\\ .()-]*
-shell | runner=shell | command=(?i)(dir|ls|cd|pwd|whoami|hostname|ver|cls|clear|echo|type|cat
-    |ipconfig|date /t|time /t|exit|help|get-(childitem|content|location|process|service|date|help)
-    |git (status|log|diff|show)|pip3? list
-    |(python3?|py|node|npm|git|pip3?|java|dotnet|go|docker) (--version|-v))?(\s(?!\S*(//|\\\\|::))
-    (-{0,2}(all|oneline|stat|name-only|l?al?|[1-9]\d*)|/(\w|all)
-    |[\w.*~^:][\w.*~^:\\/-]*))*
-web | runner=web|start|address|dialog | command=(?i)https?://<SITE>/?
-web | runner=web | command=(?i)<SITE>/?|
-words | runner=web | line=[^?].* | command=(?!(<DATA>)$).+
-address | runner=address | command=(?i)(c:\\users\\[\w -]+\\)?
-    (this pc|dieser pc|ce pc|este equipo|desktop|documents
-    |dokumente|downloads|pictures|bilder|music|musik|videos|)
-""")
-# What enters the line that stands there; but for Enter that is a click, or a blank on a button.
-ENTERED = rules_of(r"""
-enter | enters=enter
-enter | runner=shell | does=(ctrl\+|alt\+|shift\+)*enter|ctrl\+[mjo]
-enter | runner=start|address | does=space | in=(?!edit|combo|field).*
-enter | runner=start|address|web | does=(ctrl\+|alt\+|shift\+)+enter
-enter | runner=dialog | does=space | in=button
-enter | runner=dialog | does=<A_CLICK> | dialog=line | label=(?!<FIELD_WORDS>$).+
-enter | runner=dialog | does=space | last=(shift\+)?tab
-enter | runner=start|address|web | does=<A_CLICK> | line=\?*[^?].*
-""")
 # Each risk and its rules, one of which must hold; those of COMMANDS by their labels besides. Each
 # pattern of a rule has to fit its fact whole; an empty alternative is a fact that Windows does not
 # tell. In lists of mails each letter is a command; in terminals a right click pastes.
@@ -5214,8 +5287,12 @@ delete | text=.{1,3} | in=(?!edit|document|combo|field).* | program=<BROWSERS> |
 delete | does=ctrl\+(-|minus|numsubtract) | program=excel\.exe|msaccess\.exe
 delete | does=<DELETE_KEYS> | program=<REMOTES>
 delete | label=(.*\n)?(format\w*|格式化?)\W* | program=<EXPLORER>|mmc\.exe
-move | does=ctrl\+[xz] | in=(?!edit|field).* | program=<EXPLORER>
-move | does=ctrl\+[xz] | in=<ROWS> | owned=yes
+move | does=ctrl\+[xyz]|alt\+(shift\+)?backspace | in=(?!edit|field).* | program=<EXPLORER>
+move | program=<EXPLORER>|<FILERS> | dialog=(?!left).* | does=<A_CLICK>|enter|space
+     | label=(.*\n)?<UNDOES>
+run | program=<EXPLORER> | does=<A_CLICK>|enter|space | in=menu item | dialog=(?!left).*
+     | label=(?!(.*\n)?(<MENU_SHOWS>)\W*$).+
+move | does=ctrl\+[xyz] | in=<ROWS> | owned=yes
 move | label=(.*\n)?(cut|ausschneiden|couper|cortar|wytnij|bыpeзatь|剪切)\W* | program=<EXPLORER>
 move | does=drag | in=(list|tree) item
 move | does=drag | in=<ROWS>| | program=<EXPLORER>|<MAILS>
@@ -5236,6 +5313,11 @@ send | unsent=yes | does=<A_CLICK> | in=|field|document|pane|group|text|window
 send | does=ctrl\+enter | program=(?!<EDITORS>|<TERMINALS>).*
 send | does=alt\+s|ctrl\+(shift\+)?enter | program=<MAILS>
 send | text=.+ | in=<ROWS> | program=<BROWSERS>|<MAILS>
+send | program=<MAILS> | does=<A_CLICK>|enter|space | in=(split )?button|menu item
+     | title=(?!.*(message|nachricht|mensaje|wiadomosc) ?\().* | dialog=(?!left).*
+     | label=(?!(.*\n)?(<MAIL_SHOWS>)$).+
+send | program=<MAILS> | does=<A_CLICK>|space | in=list item | dialog=(?!left).* | label=.+
+     | title=(?!.*(message|nachricht|mensaje|wiadomosc) ?\().* | control=(?!(<MAIL_SHOWS>)$).*
 close | does=(ctrl\+)?alt\+(shift\+)?(win\+)?f4
 close | does=ctrl\+(w|f4|q|shift\+[wq]) | program=(?!explorer).*
 close | does=f5|ctrl\+(f5|r|shift\+r)|alt\+(left|home) | program=<BROWSERS> | line=\??[^?].*
@@ -5250,10 +5332,11 @@ overwrite | label=<SAVES> | lost=yes | owned= | program=(?!<BROWSERS>).*
 overwrite | label=<REPLACES_ALL> | path=.+
 rename | text=.+ | named= | program=<EXPLORER> | control=name|nom|nombre|dateiname
      | in=edit | owned=
-rename | does=f2 | program=<SYSTEM_TOOLS>
+rename | does=f2 | program=<SYSTEM_TOOLS>|<FILERS>
+rename | does=shift\+f6 | program=<FILERS>
 rename | text=.+ | named= | owned=yes | opened=f2
-rename | text=.+ | named= | program=<EXPLORER> | opened=f2|<A_CLICK>\((rename|umbenennen
-    |renommer|cambiar nombre|zmien nazwe|пepeиmehobatь|重命名)\)
+rename | text=.+ | named= | opened=<RENAMING> | program=(?!<EDITORS>).*
+rename | does=(shift\+)?. | opened=<RENAMING> | program=(?!<EDITORS>).*
 address | does=<PASTES> | runner=(?!shell).+
 address | does=drag | program=<BROWSERS> | control=<ADDRESS_BAR>
 address | text=.+ | line=\??\s*((java|vb)script|data|view-source|file|blob|filesystem):.*
@@ -5265,6 +5348,17 @@ share | title=(\w+\s)?(share|sharing|teilen|freigeb\w*|freigabe|partag\w*
     |compartir)\b.{,40}
      | program=(?!<BROWSERS>|<EDITORS>|<MAILS>|<EXPLORER>).* | does=<A_CLICK>|enter|space
      | in=(list|menu) item|(split )?button|link | control=(?!<LEAVING>$).+
+share | program=<CHATS> | does=<A_CLICK>|enter|space | dialog=(?!left).* | label=(.*\n)?(<SCREENS>)
+     | in=(split )?button|(list|menu) item|tab|image|pane|group|
+share | program=<CHATS> | title=<CALLS> | does=<A_CLICK>|enter|space | dialog=(?!left).*
+     | in=(split )?button|(list|menu) item | control=(?!(<CALL_SHOWS>)\W*$).+
+share | program=<CHATS> | does=ctrl\+shift\+[^vz]|(ctrl\+)?alt\+shift\+\w|alt\+[acdhmprstuvwy]
+    |alt\+win\+k
+share | title=(.*\b)?(what to share|share your (entire )?screen|want to share|share content|cast
+    |project
+    |bildschirm (teilen|freigeben)|was mochtest du teilen|wireless display)\b.*
+     | does=<A_CLICK>|enter|space | in=<PRESSED>|list item|tab | dialog=(?!left).* | label=.*
+     | control=(?!(<LEAVING>)$).+
 share | enters=enter | owned=yes | title=<SAVE_TITLES> | path=<ANOTHER_DISK>
 share | does=space|alt\+\w | owned=yes | title=<SAVE_TITLES> | path=<ANOTHER_DISK>
      | dialog=(?!left).*
@@ -5300,6 +5394,8 @@ pay | program=<BROWSERS> | in=(split )?button | does=<A_CLICK>|enter|space | dia
 formula | text=.+ | named= | program=winword\.exe
      | line=(?i)\W*(dde(auto)?|includepicture|includetext|link|import|macrobutton)\b.*
 share | program=<EXPLORER> | title=<CLOUDS> | does=<PASTES>
+share | program=<EXPLORER> | does=<PASTES> | in=(?!edit|field).* | elsewhere=yes
+share | program=<EXPLORER> | label=<PASTES_LABEL> | elsewhere=yes
 share | program=<EXPLORER> | title=<CLOUDS> | label=<PASTES_LABEL>
 share | program=<EXPLORER> | owned=yes | title=.*(properties|eigenschaften|permissions
     |berechtigungen
@@ -5336,7 +5432,7 @@ terminal | runner=shell | does=shift\+z | last=shift\+z
 overwrite | runner=shell | does=ctrl\+[sox] | title=.*\b(nano|pico|micro|joe|emacs)\b.*
 terminal | does=right_click|ctrl\+(shift\+)?v|shift\+insert|open_app | program=<TERMINALS>
 password | text=.+ | in=|field | title=<PASSWORD_TITLES>
-secret | text=.*\{\{\s?\w+\s?\}\}.*
+secret | text=.*\{\{\s*\w+\s*\}\}.*
 password | program=<SAFES> | does=ctrl\+(shift\+)?[a-z]|double_click|(double|triple)_click\(.*
 password | program=<SAFES> | does=<A_CLICK>|enter|space | in=(split )?button|menu item
      | dialog=(?!left).* | label=(?!(.*\n)?(<LOOKING>)$).+
@@ -5382,14 +5478,14 @@ weighty | program=<LEDGERS> | does=<A_CLICK>|space | in=(split )?button
      | label=(?!(.*\n)?(<LOOKING>)$).+
 weighty | program=<REMOTES> | does=<A_CLICK>|enter|space | in=(split )?button | dialog=(?!left).*
 weighty | program=<REMOTES> | does=(double|triple)_click
-run | program=<FILERS> | does=enter|(double|triple)_click | kind=|runs
+run | program=<FILERS> | does=((ctrl|alt|shift)\+)*enter|(double|triple)_click | kind=|runs
 move | program=<FILERS> | does=(shift\+)?f[5-8]
 run | program=<FILERS> | text=.+ | in=combo box | enters=
-move | program=<FILERS> | does=<A_CLICK>|space | in=button | dialog=(?!left).*
+move | program=<FILERS> | does=<A_CLICK>|space | in=button|menu item | dialog=(?!left).*
      | label=(?!(.*\n)?(<LOOKING>)$).+
-run | program=<START> | does=<A_CLICK>|enter | in=list item|button|menu item | owned=
+run | program=<START>|<LAUNCHERS> | does=<A_CLICK>|enter | in=list item|button|menu item | owned=
      | control=(?!((<SHOWN_PROGRAMS>)(, .*)?|<LOOKING>|all( apps)?|power|unnamed)$).+
-run | program=<START> | does=ctrl\+shift\+enter
+run | program=<START>|<LAUNCHERS> | does=ctrl\+shift\+enter|(alt|ctrl)\+\d
 run | title=.*\bma[ck]ros?\b.* | owned=yes | enters=enter
 run | title=.*\bma[ck]ros?\b.* | does=enter|space|alt\+\w
 run | does=ctrl\+alt\+(?!(shift\+)?(shift|win|shift\+win|tab|up|down|left|right|delete)$).+
@@ -5427,8 +5523,11 @@ run | program=<STUDIOS> | in=(split )?button|link | label=(.*\n)?(run|start|debu
 run | program=<STUDIOS> | in=list item | does=<A_CLICK>|enter
      | control=(run|tasks|terminal|debug|test|git\w*|npm|python|jupyter|notebook|extensions): .*
 run | program=pythonw?\.exe|ssms\.exe | does=f5|ctrl\+e
-run | program=<STUDIOS> | enters=enter | line=>.*
-run | program=<STUDIOS> | enters=enter | control=.*(command to run|palette).*
+run | program=<STUDIOS> | enters=enter | line=\??(?!<PALETTE_SHOWS>$)>.*
+run | program=<STUDIOS> | enters=enter | line=\??(?!<PALETTE_SHOWS>$)[^?].*
+     | control=.*(command to run|palette).*
+run | program=<STUDIOS> | does=enter | holds=(?!<PALETTE_SHOWS>$
+    |>?$).* | control=.*(command to run|palette).*
 send | does=ctrl\+enter | program=code\.exe | control=.*(source control|commit|message).*
 run | label=(.*\n)?(run|execute|ausfuhren|executer|ejecutar)
     (\W*|\s(now|all|this|the|selected|cells?)\b.*) | in=button
@@ -5449,6 +5548,89 @@ run | does=<A_CLICK>|enter | program=<BROWSERS>|<MAILS> | kind=|runs
 run | enters=enter | program=<EXPLORER> | runner= | label=<RUNNABLE>
 run | enters=enter | program=<EXPLORER> | opened=<A_CLICK>\(<RUNNABLE>
 """)
+####################################################################################################
+# Questions - the facts of an act, whether a person has to be asked, and in which words
+####################################################################################################
+
+
+Facts = Mapping[str, str]
+
+# What shows something and does nothing else when it is clicked; what takes text, what answers.
+SHOWING = frozenset("edit, combo box, tab, list item, tree item, table row, cell".split(", "))
+ANSWERING = ("button", "split button")
+# What opens even what else only shows something.
+OPENERS = ENTERING.union(("double_click", "triple_click"))
+# With one of these a dialog is a form, which asks nothing.
+FORM_PARTS = frozenset("tab, tabs, radio button, slider, spinner, list, tree, table".split(", "))
+ANSWERS_MOST = 7
+CLOSING = frozenset(
+    "close minimize maximize restore schliessen minimieren maximieren fermer cerrar закрыть".split()
+)
+# What says that a line is to be run; and, where more than lines are entered, to be opened.
+RUNNING = frozenset(
+    "run execute type enter start launch use do starte starten tippe gib nimm verwende führe lance"
+    " exécute tape ejecuta escribe inicia uruchom wpisz запусти введи 运行 输入".split()
+)
+OPENING = RUNNING.union(
+    "open show visit go call öffne zeige geh gehe ruf ouvre affiche va abre muestra ve otwórz pokaż"
+    " idź открой покажи 打开".split()
+)
+# Where what is typed gets run.
+RUNNERS = rules_of(r"""
+shell | program=<TERMINALS>|<REMOTES>
+shell | program=<STUDIOS> | control=unnamed | in=<TEXTS>
+shell | program=<JAVA_STUDIOS> | control=(?!.*editor).* | in=<TEXTS>|
+shell | program=<STUDIOS> | opened=ctrl\+(shift\+)?`|alt\+f12
+    |<A_CLICK>\(.*\b(terminal|console|konsole|shell|repl|powershell|cmd)\b.*
+shell | control=<LINES> | in=(?!button|list item|menu item|tab).*
+shell | title=<RUN_TITLES>
+web | program=(?!explorer).* | control=<ADDRESS_BAR>
+web | program=<BROWSERS> | opened=ctrl\+[lktne]|alt\+d|f6 | control=(?!<SEARCHING>).*
+web | program=<BROWSERS> | opened=<A_CLICK>\((.*ad+ress.*)
+web | program=<BROWSERS> | control= | title=(?!<RUN_TITLES>$).* | line=[^?].*
+dialog | program=<EXPLORER>|taskmgr\.exe | dialog=line
+dialog | program=<EXPLORER>|taskmgr\.exe | owned=yes | title=(run|ausfuhren|executer|ejecutar|esegui
+    |uruchamianie|create new task|neuen task erstellen)
+start | program=<START>
+start | program=<LAUNCHERS>
+start | title=(powertoys run|flow\.?launcher|wox|ueli|listary|keypirinha|launchy|raycast
+    |fluent search)
+start | program=<EXPLORER>| | opened=win|win\+[sq]|ctrl\+escape
+address | program=<EXPLORER>
+     | opened=alt\+d|ctrl\+l|f4|f6|<A_CLICK>\(.*(ad+ress|direccion|aдpec|地址).*
+address | program=<EXPLORER> | control=<ADDRESS_BAR>|ad+ress?e?
+address | owned=yes | control=ad+ress?e?|address bar|adressleiste
+address | program=<EXPLORER> | owned= | control= | line=\??[^?].*
+     | opened=(?!f2|f3|ctrl\+(f|e|shift\+n)|<A_CLICK>\(.*(rename|umbenennen|search|such|new|neu)).*
+""")
+# What may be run without asking, since it certainly only shows something, as a folder does.
+SHOWING_ONLY = rules_of(r"""
+program | runner=(?!web|shell).* | command=(?i)((c:[\\]windows|%windir%|%systemroot%)\\
+    (system32\\)?)?<SHOWN_PROGRAMS>
+program | runner=(?!web|shell).* | command=(?i)(notepad|editor|write|wordpad|mspaint|paint)
+    (\.exe)? "?[a-z]:\\[\w\\ .()-]*
+shell | runner=shell | command=(?i)(<SYSTEM_SHOWS><SHOWN_ARGUMENTS>)?
+shell | runner=shell | program=<PATH_SHELLS>\.exe | command=(?i)<SHELL_SHOWS>
+shell | runner=shell | title=(.*\b)?<PATH_SHELLS>\b.*|.*\w@\w.* | command=(?i)<SHELL_SHOWS>
+shell | runner=shell | control=.*\b<PATH_SHELLS>\b.* | command=(?i)<SHELL_SHOWS>
+web | runner=web|start|address|dialog | command=(?i)https?://<SITE>/?
+web | runner=web | command=(?i)<SITE>/?|
+words | runner=web | line=[^?].* | command=(?!(<DATA>)$).+
+address | runner=address | command=(?i)(c:\\users\\[\w -]+\\)?
+    (this pc|dieser pc|ce pc|este equipo|desktop|documents
+    |dokumente|downloads|pictures|bilder|music|musik|videos|)
+""")
+# What enters the line that stands there; but for Enter that is a click, or a blank on a button.
+ENTERED = rules_of(r"""
+enter | enters=enter
+enter | runner=shell | does=(ctrl\+|alt\+|shift\+)*enter|ctrl\+[mjo]
+enter | runner=start|address | does=space | in=(?!edit|combo|field).*
+enter | runner=start|address|web | does=(ctrl\+|alt\+|shift\+)+enter
+enter | runner=dialog | does=space | in=button
+enter | runner=dialog | does=<A_CLICK> | dialog=line | label=(?!<FIELD_WORDS>$).+
+enter | runner=dialog | does=space | last=(shift\+)?tab
+enter | runner=start|address|web | does=<A_CLICK> | line=\?*[^?].*
+""")
 # What Typed remembers of an act: it brings to others what no task named, or types over a cell.
 NOTES = rules_of(r"""
 brings | sends=yes | text=.*\w.* | named= | runner=(?!web).* | control=(?!<SEARCHING>).*
@@ -5457,6 +5639,7 @@ brings | sends=yes | text=.*\w.* | named= | runner=(?!web).* | line=\??(<DATA>)
 brings | sends=yes | does=<PASTES>
 brings | sends=yes | label=<PASTES_LABEL>
 selects | enters=enter | line=\?*<RANGE>\n?
+says | text=.+ | named=yes | in=edit|combo box
 loses | text=.*\w.* | named= | in=<CELLS> | holds=.+ | opened=(?!f2).*
 loses | does=(shift\+)?.|space|delete|backspace | in=<CELLS> | holds=.+ | opened=(?!f2).*
 """)
@@ -5536,6 +5719,24 @@ def kind_of_dialog(attempt: Attempt, window: Window, facts: Facts) -> str:
     return "asks" if 1 < len(answers) <= ANSWERS_MOST else ""
 
 
+def answers_there(attempt: Attempt, label: str) -> bool:
+    """Tells whether a page asks above what is pressed, which says yes beside one that says no."""
+    for item in attempt.known[-1:]:
+        left, top, width, height = item.rect
+        around = Rect(left - 600, top - 400, width + 1200, height + 500)
+        there = [one for one in attempt.inside if around.overlaps(one.rect)]
+        others = [fold_label(one.name) for one in there if has_form("PRESSED", one.role)]
+        if any(has_form("CANCELS", one) or "refuses" in said_by(one, ANSWERS) for one in others):
+            agrees = has_form("AGREEING", label)
+            texts = [fold(one.name) for one in there if one.role in ("text", "group", "pane")]
+            if agrees or not any(one.role in FIELDS for one in there):  # else it is a form
+                return any(
+                    has_form("ASKS", text) or (agrees and {*said_by(text, COMMANDS)} - {"password"})
+                    for text in texts
+                )
+    return False
+
+
 def is_left(attempt: Attempt, window: Window, label: str) -> bool:
     """Tells whether this answers nothing, says no to a risk, or answers as the task says."""
     said = said_by(label.partition(",")[0], ANSWERS)
@@ -5550,16 +5751,21 @@ def is_left(attempt: Attempt, window: Window, label: str) -> bool:
 def has_lost(attempt: Attempt, window: Window) -> bool:
     """Tells whether most of a document is gone that was there before this program typed."""
     typed = attempt.typed
-    unread = typed.held.get(document_in(window, None), "")
-    before = typed.held.get(document_in(window, attempt.focused), unread)
-    if unread is None or before is None:
-        return True
+    here = document_in(window, attempt.focused)
     value = getattr(attempt.focused, "value", None)
-    if value is None:
-        return False
-    words = before.split()
-    kept = [word for word in words if word in value or word in typed.own]
-    return len(kept) * 2 < len(words)
+    for place, before in typed.held.items():
+        if place[:2] != here[:2]:
+            continue
+        after = "" if place in typed.replaced else before
+        if place == here and value is not None:
+            after = value
+        if after is None or before is None:
+            return True
+        words = before.split()
+        kept = [word for word in words if word in after or word in typed.own]
+        if len(kept) * 2 < len(words):
+            return True
+    return False
 
 
 def decides(attempt: Attempt, label: str) -> bool:
@@ -5570,10 +5776,15 @@ def decides(attempt: Attempt, label: str) -> bool:
             line = Rect(0, item.rect.top, 1, item.rect.height)
             buttons = [one for one in buttons if line.overlaps(one.rect._replace(left=0))]
     names = [fold_label(control.name) for control in buttons]
-    cancels = any(has_form("CANCELS", name) for name in names)
+    if not any(has_form("CANCELS", name) for name in names):
+        return False
     # From elsewhere it is the default one, or one by its letter.
     said = [said_by(name, ANSWERS) for name in names if label not in names or name == label]
-    return cancels and [] in said and ["goes on"] not in said
+    return [] in said and ["goes on"] not in said
+
+
+def without_named(texts: Iterable[str], task: str, between: str) -> str:
+    return between.join(text for text in texts if not is_in_task(text.strip(), task))
 
 
 def lines_there(attempt: Attempt, line: str) -> str:
@@ -5584,7 +5795,7 @@ def lines_there(attempt: Attempt, line: str) -> str:
             lines += [control.value or "", control.name.partition(": ")[2]]
     if not any(lines):  # nobody knows what is there
         lines.append(UNKNOWN)
-    return "\n".join(line for line in lines if not is_in_task(line.strip(), attempt.task)).lower()
+    return without_named(lines, attempt.task, "\n").lower()
 
 
 def item_opened(attempt: Attempt, label: str) -> str:
@@ -5604,7 +5815,8 @@ def item_opened(attempt: Attempt, label: str) -> str:
 # dialog (asks, line, left), runner (what runs a line there) and runs (what the act has Windows
 # run); unanswered (yes: see Attempt), secret (yes: it reaches a window that one went into);
 # sends (yes: see SENDS), unsent (yes: it holds what no task named), across (yes: it ends in
-# another window), file (the title without what the task names), holds (a control's value).
+# another window), elsewhere (yes: see there), file (the title without what the task names), holds
+# (a control's value).
 def facts_of(attempt: Attempt) -> Facts:
     """Returns the facts that rules are held against."""
     window = next(iter(attempt.reached), Window(0, ""))
@@ -5613,12 +5825,13 @@ def facts_of(attempt: Attempt) -> Facts:
     does = does_of(attempt)
     text = attempt.act.text
     line = typed.with_text(text)
-    words = window.title.strip("*●• ").split()
+    explores = has_form("EXPLORER", front.program)
     so = {
+        "elsewhere": explores and is_elsewhere(attempt, front),
         "named": is_in_task(text.strip(), attempt.task),
         "sends": has_form("SENDS", f"{window.program} {window.class_name}"),
         "across": not same_window(window, [window, *attempt.reached][-1]),
-        "unsent": typed.place in typed.held,
+        "unsent": typed.place in typed.unsent,
         "owned": is_dialog(window),
         "lost": has_lost(attempt, front),
         "unanswered": attempt.unanswered,
@@ -5637,19 +5850,17 @@ def facts_of(attempt: Attempt) -> Facts:
         "control": "",
         "holds": "",
         "title": fold(window.title),
-        "file": fold(" ".join(filterfalse(partial(is_in_task, task=attempt.task), words))),
+        "file": fold(without_named(window.title.strip("*●• ").split(" "), attempt.task, " ")),
         "program": window.program.lower(),
         "about": fold("; ".join(control.name for control in attempt.inside)),
         "decides": "",
         "kind": "shows",
     }
-    for control in attempt.known[:1]:
-        facts |= {"in": control.role, "holds": control.value or ""}
-    for control in attempt.known[-1:]:
-        facts["control"] = fold(control.name) or "unnamed"
+    if attempt.known:
+        facts |= {"in": attempt.known[0].role, "holds": attempt.known[0].value or ""}
+        facts["control"] = fold(attempt.known[-1].name) or "unnamed"
     label = facts["label"].rpartition("\n")[2]
-    looks_up = does in OPENERS or has_form("OPENS", label)
-    if looks_up or not has_form("EXPLORER", front.program):
+    if not explores or does in OPENERS or has_form("OPENS", label):
         facts["kind"] = kind_of_item(attempt, front, item_opened(attempt, label))
     facts["dialog"] = kind_of_dialog(attempt, window, facts)
     if label and is_left(attempt, window, label):
@@ -5669,11 +5880,15 @@ def facts_of(attempt: Attempt) -> Facts:
 
 def risky_lines(attempt: Attempt, facts: Facts) -> Iterator[str]:
     """Yields the lines for Windows to run that do more than show and no task says."""
+    behind = {"web": (), "shell": RUNNING}.get(facts["runner"], OPENING)
     for line in lines_run(attempt, facts):
         command = line.strip('"')
-        shows = rules_met(SHOWING_ONLY, {**facts, "command": command})
+        if rules_met(SHOWING_ONLY, {**facts, "command": command}):
+            continue
         folder = re.sub(r"(?i)^explorer(\.exe)? ", "", line).strip('"')
-        if not (shows or is_folder(folder) or is_in_task(command, attempt.task)):
+        if behind is OPENING and is_folder(folder):
+            continue
+        if not is_in_task(command, attempt.task, behind):
             yield line
 
 
@@ -5700,10 +5915,6 @@ def lines_run(attempt: Attempt, facts: Facts) -> Iterable[str]:
         line = shown
     return [line.strip() or UNKNOWN]  # a dialog has what it kept from the last time
 
-
-####################################################################################################
-# Questions - whether a person has to be asked, and in which words
-####################################################################################################
 
 # What each risk means for the person, who is asked about it.
 RISKS_MEAN = {
@@ -5746,9 +5957,23 @@ def said_shortly(attempt: Attempt) -> str:
     return f"press {act.key.title()}" if act.key else plain_line(act.in_words(), 60)
 
 
+def site_of(attempt: Attempt) -> str:
+    """Returns the site whose page would get a secret, as the browser tells it; empty if unknown."""
+    if not _SECRET_NAME.search(attempt.act.text):
+        return ""
+    for bar in attempt.inside:
+        if has_form("ADDRESS_BAR", bar.name):
+            address = (bar.value or "").strip().rpartition("://")[2]
+            return re.split("[/?#:]", address.rpartition("@")[2])[0].lower()
+    return ""
+
+
 def place_name(attempt: Attempt) -> str:
     """Returns what a person calls the window of an act: Notepad of 'Untitled - Notepad'."""
     # As it is written into a setting: it is of letters that have no meaning there.
+    site = site_of(attempt)
+    if site:
+        return site
     window = next(iter(attempt.reached), Window(0, "", "this window"))
     name = window.title.rpartition(" - ")[2].strip()
     return name if re.fullmatch(r"[\w ]{3,40}", name) else window.program
@@ -5788,8 +6013,11 @@ def question_about(attempt: Attempt) -> str:
     where = " and ".join(
         f"{quoted_title(window)} ({plain_line(window.program, 30)})" for window in attempt.reached
     )
+    site = site_of(attempt)
+    if site:
+        where = f"{site}, in {where}"
     means = [RISKS_MEAN.get(risk, f"You call {risk!r} risky.") for risk in attempt.risks]
-    return f"The agent wants to {said} in {cut(where, 75)}. {cut(' '.join(means), 80)}"
+    return f"The agent wants to {said} in {cut(where, 75 + len(site))}. {cut(' '.join(means), 80)}"
 
 
 def is_one_of(patterns: Iterable[str], *names: str) -> bool:
@@ -5799,12 +6027,20 @@ def is_one_of(patterns: Iterable[str], *names: str) -> bool:
 
 
 def is_allowed(risks: Iterable[str], attempt: Attempt, config: Config) -> bool:
+    """Tells whether all risks are allowed in advance; for a secret's page counts its site."""
     allowed = []
+    types_secret = _SECRET_NAME.search(attempt.act.text)
     for entry in split_list(config.allow_risky):
         name, _, place = entry.partition(" in ")
-        inside = [
-            is_one_of([place.strip()], window.title, window.program) for window in attempt.reached
-        ]
+        place = place.strip()
+        site = place.strip("*. ")
+        inside = []
+        for window in attempt.reached:
+            meant = is_one_of([place], window.title, window.program)
+            if types_secret and has_form("BROWSERS", window.program):  # a page chooses its title
+                shown = is_one_of([site, f"*.{site}"], site_of(attempt))
+                meant = shown or is_one_of([place], window.program)
+            inside.append(meant)
         if not place or (inside and all(inside)):
             allowed.append(name.strip())
     return all(is_one_of(allowed, risk) for risk in risks)
@@ -5818,7 +6054,8 @@ def risks_to_confirm(attempt: Attempt, config: Config) -> list[str]:
     if facts["enters"] or facts["runs"]:
         attempt.enters = facts["runs"] or facts["line"].strip(UNKNOWN)
     risks = rules_met(RISKS, facts)
-    risks += said_by(facts["label"], COMMANDS)
+    if not has_form("CALCULATORS", f"{facts['program']} {facts['title']}"):
+        risks += said_by(facts["label"], COMMANDS)
     risks += [word for word in split_list(config.risky_words) if fold(word) in facts["label"]]
     if not risks and config.confirm == "always":
         risks = ["any act"]
@@ -6775,12 +7012,16 @@ def gate_controls(actuator: Actuator, attempt: Attempt) -> None:
                 "forbidden_window",
             )
     roles = {control.role for control in attempt.known}
+    does = keys_of(attempt.act) or attempt.act.name
     matters = roles.intersection(ANSWERING)
-    if (keys_of(attempt.act) or attempt.act.name) in OPENERS:
+    if does in OPENERS:
         matters |= roles & ROW_ROLES
-    for window in attempt.reached:
-        if matters or is_dialog(window):
-            attempt.inside = asked(window)
+    told_by = [window for window in attempt.reached if matters or is_dialog(window)]
+    pastes = has_form("PASTES", does) or has_form("PASTES_LABEL", attempt.act.label)
+    if attempt.front and (pastes or _SECRET_NAME.search(attempt.act.text)):
+        told_by = [attempt.front]  # which tells its folder, or its site
+    for window in told_by:
+        attempt.inside = asked(window)
     if attempt.unanswered:
         actuator.say_once(
             "Windows does not tell in time what its windows hold: acts there go unchecked, and you"
@@ -6793,7 +7034,7 @@ def gate_password_field(actuator: Actuator, attempt: Attempt) -> None:
     typed_at = attempt.focused
     if typed_at is None or not typed_at.password:
         return
-    typed = re.sub(r"\{\{ ?\w+ ?\}\}", "", attempt.act.text).strip("\r\n")
+    typed = _SECRET_NAME.sub("", attempt.act.text).strip("\r\n")
     keys = keys_of(attempt.act)
     types = typed or (keys and types_character(parse_chord(keys)))
     if types and not is_allowed(["password"], attempt, actuator.config):

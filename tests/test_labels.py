@@ -23,7 +23,7 @@ from tests.test_actuator import Stage
 
 FOLDER = Path(__file__).parent / "labels"
 WRONG_MOST = {"ordinary": 0.01, "risky": 0.02}  # false alarms, misses
-MISSED = {"teams share screen", "word drucken"}  # dangers of which nobody is asked
+MISSED = {"word drucken"}  # dangers of which nobody is asked
 ASKED = {"calculator alt f4"}  # a harmless act of which somebody is
 
 
