@@ -1004,6 +1004,11 @@ class Control:
     id: str = ""
 
     @property
+    def is_list(self) -> bool:
+        """Tells whether it is a list that drops down, into which nothing can be typed."""
+        return self.role == "combo box" and self.fixed
+
+    @property
     def who(self) -> list[str]:
         """Gives what its program calls it, wherever it stands and whatever it holds."""
         return [self.role, self.name, self.id]
@@ -1468,7 +1473,6 @@ class IntentRecord(Record, kind="intent"):
     way: int | None = None  # as in Act
     value: str | None = None  # of a step that was shown: whose value is typed or picked
     checked: bool | None = None  # how a step that was shown leaves its control
-    picked: str | None = None  # what it leaves in a list that drops down
 
 
 @dataclass
@@ -11571,11 +11575,16 @@ class Typing:
         place = None
         if "position" in args:
             place = to_point(args["position"], self.frame.area)
-            # A click would open it, and hide what lies below.
-            self.refuse(self.check.one(place))
+            clicked = self.check.one(place)
+            picks = clicked if clicked and clicked.is_list and self.act.way else None
+            if not picks:  # a click would open it, and hide what lies below
+                self.refuse(clicked)
             label = args.get("element_name", "text field")
             click = {"element_name": label, "position": args["position"]}
             yield Act("click", click, self.act.call)
+            if picks:
+                yield from self.picking(picks, text)
+                return
         self.to = self.focused()
         if self.to:
             self.refuse(self.to, self.why_not(self.to, place))
@@ -11606,6 +11615,21 @@ class Typing:
         """Presses each of them."""
         for chord in chords:
             yield Act("press_key", {"key": chord}, self.act.call)
+
+    def picking(self, clicked: Control, text: str) -> Iterator[Act]:
+        """Chooses an entry of a list that drops down, as was shown; ToolError if it has none."""
+        # Closed by the one key that does nothing else, it holds at once what an arrow chooses.
+        yield from self.keys("alt+up", "home")
+        passed: set[str | None] = set()
+        there = self.focused()
+        while there and there.who == clicked.who and there.value not in passed:
+            if there.value == text:
+                return
+            passed.add(there.value)
+            yield from self.keys("down")
+            there = self.focused()
+        name = self.check.hide(quoted_control(clicked))
+        raise ToolError(f"{name} has no entry {self.check.hide(quoted_name(text, 80))}", "no_entry")
 
     @property
     def in_front(self) -> bool:
@@ -11833,7 +11857,6 @@ class Step:
     # Of one that a person showed: the name of the value that is typed, and how it leaves a box.
     value: str | None = None
     checked: bool | None = None
-    picked: str | None = None  # what a list that drops down holds then
     done: bool = False  # whether that is so already
 
     @property
@@ -11856,7 +11879,7 @@ class Step:
             literal = re.sub(r"\{(?=\{)", f"{{{LITERAL}", clean_text(text))
             args = {**self.act.args, "text": literal}
             return replace(self, act=replace(self.act, args=args))
-        picked = self.aimed_at({**self.target, "name": text})
+        picked = self.aimed_at({**self.target, "name": text, "id": None, "row": []})
         act = replace(self.act, args={**self.act.args, "element_name": text})
         return replace(picked, act=act)
 
@@ -11924,8 +11947,7 @@ def recorded_way(folder: Path) -> Way:
                     mouse = [value.get("x"), value.get("y")]
                     args[name] = mouse
             act = replace(words.parse(ToolCall(tool, args)), way=len(steps) + 1)
-            left = (intent.value, intent.checked, intent.picked)
-            steps.append(Step(act, look, place, patience_s, *left))
+            steps.append(Step(act, look, place, patience_s, intent.value, intent.checked))
             if any(look.part) or look.title is None:
                 mouse = []
             patience_s = REPLAY_PATIENCE_S
@@ -11957,17 +11979,49 @@ def read_picture(folder: Path, name: str) -> tuple[bytes, int, int]:
 NEIGHBOURS_MOST = 6
 
 
-def row_of(control: Control, others: Iterable[Control]) -> list[str]:
-    """Names what stands beside a control, nearest first, by which equal ones are told apart."""
+def row_of(control: Control, others: Iterable[Control]) -> list[Control]:
+    """Gives what has a name and stands beside a control, nearest first."""
     found = []
     for other in others:
         beside = other.rect.top < control.rect.bottom and control.rect.top < other.rect.bottom
         if beside and other.name and (other.name, other.role) != (control.name, control.role):
-            found.append((abs(other.rect.left - control.rect.left), other.name))
-    return [name for _, name in sorted(found)[:NEIGHBOURS_MOST]]
+            found.append(other)
+    found.sort(key=lambda other: (abs(other.rect.left - control.rect.left), other.name))
+    return found[:NEIGHBOURS_MOST]
 
 
-def target_of(control: Control | None, point: Point, others: Iterable[Control]) -> JsonDict:
+def telling_row(control: Control, others: Sequence[Control]) -> list[str]:
+    """Names what stands beside a control up to the last column that all equal ones have.
+
+    By these it is told from them: what stands further away may be no part of that row. Gives []
+    for a single one.
+    """
+
+    def columns(one: Control) -> set[tuple[str, int]]:
+        return {(beside.role, beside.rect.left - one.rect.left) for beside in row_of(one, others)}
+
+    equal = [other for other in others if other.who == control.who and other.rect != control.rect]
+    if not equal:
+        return []
+    row = row_of(control, others)
+    common = set.intersection(*map(columns, equal))
+    count = 0
+    for number, beside in enumerate(row, 1):
+        if (beside.role, beside.rect.left - control.rect.left) in common:
+            count = number
+    names = [beside.name for beside in row]
+    told = names[: count or None]
+    if any(stands_beside(told, other, others) for other in equal):
+        return names
+    return told
+
+
+def stands_beside(names: list[str], control: Control, others: Iterable[Control]) -> bool:
+    """Tells whether these are the nearest names beside a control."""
+    return [beside.name for beside in row_of(control, others)][: len(names)] == names
+
+
+def target_of(control: Control | None, point: Point, others: Sequence[Control]) -> JsonDict:
     """Describes a control by what finds it again, wherever it stands and however it looks then."""
     if control is None or (control.role in HOLDERS and control.role not in FIELDS):
         return {"role": ""}
@@ -11977,7 +12031,7 @@ def target_of(control: Control | None, point: Point, others: Iterable[Control]) 
         "name": control.name,
         "id": control.id,
         "at": [point.x - left, point.y - top, max(1, width), max(1, height)],
-        "row": row_of(control, others),
+        "row": telling_row(control, others),
         "empty": not control.value,
     }
 
@@ -13443,12 +13497,15 @@ def other_pixels(step: Step, folder: Path, place: Place) -> str:
 
 
 def found_again(then: JsonDict, controls: Sequence[Control]) -> Control | None:
-    """The one control that a target describes; of several, the one with the same row."""
-    who = [then["role"], then["name"], then["id"]]
-    alike = [control for control in controls if control.who == who]
-    if len(alike) > 1:
-        alike = [control for control in alike if row_of(control, controls) == then["row"]]
-    return alike[0] if len(alike) == 1 else None
+    """The one control that a target describes; of equal ones, the one with the same row."""
+    row = then["row"]
+    who = [then["role"], then["name"]]
+    equal = [
+        one for one in controls if [one.role, one.name] == who and then["id"] in (None, one.id)
+    ]
+    if row or len(equal) > 1:  # all others may be gone by now, and the one that was meant, too
+        equal = [one for one in equal if row and stands_beside(row, one, controls)]
+    return equal[0] if len(equal) == 1 else None
 
 
 def shown_step_here(step: Step, folder: Path, place: Place) -> tuple[Step, str]:
@@ -13484,6 +13541,8 @@ def shown_step_here(step: Step, folder: Path, place: Place) -> tuple[Step, str]:
     if step.act.text and then["empty"] and control.value and "\n" not in control.value:
         args["clear"] = True
     done = step.checked is not None and step.checked == control.checked
+    if control.is_list and step.act.text:
+        done = control.value == step.act.text
     return replace(step, act=replace(step.act, args=args), done=done), ""
 
 
@@ -13568,14 +13627,15 @@ class Repeat(Loop):
                 return self.wait_for_place()
             if not why:
                 return step.act, look
-            moved = self.shown_elsewhere(step, look) if clock.now() >= end else None
-            if moved:
-                return moved, look
             if clock.now() >= end:
-                why = f"{step.act}: {why}; see {way.folder.name}/{step.look.screenshot}."
-                self.leave(Outcome("differs", why))
-                return None
+                break
             clock.sleep(0.25)
+        moved = self.shown_elsewhere(step, look)
+        if moved:
+            return moved, look
+        why = f"{step.act}: {why}; see {way.folder.name}/{step.look.screenshot}."
+        self.leave(Outcome("differs", why))
+        return None
 
     def nearest(self) -> tuple[Step, str, Look]:
         """Finds the first step that may be next and whose place is here, else the next, and why."""
@@ -13637,19 +13697,7 @@ class Repeat(Loop):
         if self.needs_look:
             return replace(deed, helped=None)
         self.go_behind(deed.act)
-        if not deed.refused and self.way.next:
-            self.check_pick(self.way.steps[self.way.next - 1])
         return replace(deed, helped=not deed.refused)
-
-    def check_pick(self, step: Step) -> None:
-        """Raises End if a list that drops down holds something else than what was picked in it."""
-        if step.picked is None:
-            return
-        known = self.run.controls.known(self.run.eyes.desktop.foreground())
-        control = found_again(step.target, known)
-        if control and control.value != step.picked:
-            holds = f"{quoted_control(control)} holds {control.value!r}, not {step.picked!r}"
-            raise End(Outcome("differs", holds))
 
     def close(self, helped: Helped, end: Outcome | None) -> None:
         if self.deed is None or self.needs_look:
@@ -18476,10 +18524,12 @@ EDITING = frozenset(
     shift+left shift+right shift+home shift+end capslock
     """.split()
 )
+DROPPING = frozenset(("alt+up", "alt+down", "f4"))  # which open and close a list
 SECRET = "{{PASSWORD}}"  # for what was typed into a field that hides it
 CLICKS = {"left": "click", "right": "right_click", "middle": "middle_click"}
 AGAIN = {"click": "double_click", "double_click": "triple_click"}
 UNREAD_KEYS = "keys that could not be read"
+PICKED = frozenset(("list item", "tree item", "data item", "menu item", "radio button"))
 
 
 class Seen(NamedTuple):
@@ -18505,6 +18555,49 @@ class Seen(NamedTuple):
 
 
 @dataclass
+class Entry:
+    """What is typed into a field."""
+
+    before: str | None  # what it held, None if that was not read in time
+    value: str | None  # what it holds, as it was read last
+    keys: str = ""  # NO_TEXT for one that only edits
+    read: int = 0  # so many of them are in the value
+    enter: int = 0  # the key, from 1, that was Enter and may have left the field
+
+    def is_left(self, value: str | None) -> bool:
+        """Tells whether Enter left it, and is no line break in a text of several lines."""
+        return self.enter > 0 and (value or "").count("\n") <= (self.value or "").count("\n")
+
+    def held(self, value: str | None) -> str | None:
+        """Gives what the field held when it was left, of which `value` was read; None if unknown.
+
+        What left it may have changed it: without a key since, what was read before that counts.
+        """
+        since = self.keys[self.read :]
+        begin = self.value
+        if begin is None or len(begin) >= TEXT_MOST - 1:  # which may not be all of it
+            begin = self.before or ""
+            since = self.keys
+        elif value is not None and since and (NO_TEXT in since or since in value):
+            return value
+        return None if NO_TEXT in since else begin + since
+
+    def typed(self, value: str | None) -> JsonDict | None:
+        """Gives what types what it held in the end: {} if it held that before, None if unknown."""
+        held = self.held(value)
+        if held is None:
+            return None
+        before = self.before
+        if before is None:
+            before = held.removesuffix(self.keys) if held.endswith(self.keys) else ""
+        if held == before:
+            return {}
+        if held.startswith(before):
+            return {"text": held.removeprefix(before)}
+        return {"text": held, "clear": True}
+
+
+@dataclass
 class ShownStep:
     """An act that was shown: the call that does it again, and what stood there before."""
 
@@ -18513,24 +18606,36 @@ class ShownStep:
     seen: Seen
     ms: int = 0  # when it was done
     checked: bool | None = None  # how it left its control
-    picked: str | None = None  # what it left in a list that drops down
+    entry: Entry | None = None  # while somebody types there
+
+    @property
+    def is_of_list(self) -> bool:
+        """Tells whether it is what a list that drops down holds after it, however that came."""
+        control = self.seen.control
+        is_plain = self.tool in ("click", "type_text") and "modifiers" not in self.args
+        return is_plain and control is not None and control.is_list and control.value is not None
+
+    @property
+    def picks(self) -> bool:
+        """Tells whether it is a click on one of several, maybe to tick it."""
+        control = self.seen.control or NO_CONTROL
+        place = (control.role, control.rect.left)
+        column = [one for one in self.seen.others if (one.role, one.rect.left) == place]
+        is_row = control.role == "checkbox" and len(column) > 2
+        return self.tool == "click" and (control.role in PICKED or is_row)
+
+    def leave_as(self, now: Control) -> None:
+        """Keeps how it left its box or its list."""
+        if self.tool == "click":
+            self.checked = now.checked
+        if self.is_of_list and now.value:
+            self.tool = "type_text"
+            self.args["text"] = now.value
 
     @property
     def act(self) -> Act:
         """Checks it as a model's call is checked; raises ToolError."""
         return CANONICAL.parse(ToolCall(self.tool, dict(self.args)))
-
-
-@dataclass
-class Entry:
-    """A field while somebody types into it."""
-
-    seen: Seen
-    before: str | None  # what it held, None if that was not read in time
-    value: str | None  # what it holds, as it was read last
-    keys: str = ""  # NO_TEXT for one that only edits
-    read: int = 0  # so many of them are in the value
-    enter: int = 0  # the key, from 1, that was Enter and may have left the field
 
 
 @dataclass
@@ -18540,25 +18645,33 @@ class Recorder:
     eyes: Eyes
     controls: ControlCheck
     say: Say
-    steps: list[ShownStep] = field(default_factory=list)  # the last one is not written yet
+    steps: list[ShownStep] = field(default_factory=list)
     gaps: Counter[str] = field(default_factory=Counter)  # what could not be kept, and how often
+    _listen: Callable[[], Iterable[Note]] = tuple
+    _written: int = 0  # so many steps are in the journal
+    _waiting: list[Note] = field(default_factory=list)  # what was heard and not yet taken
     _press: tuple[Note, Seen] | None = None
-    _entry: Entry | None = None
     _front: Seen = field(init=False)  # what had the keyboard when it was quiet
     _hover: Seen | None = None  # what was under the mouse once it rested
     _rest: tuple[Point, float] = (Point(0, 0), 0.0)  # where the mouse is, and since when
     _heard: float | None = None  # when something was done that was not looked at yet
+    _dropped: bool = False  # whether the list that the last step is of has dropped down
 
     @property
     def _last(self) -> ShownStep | None:
-        return self.steps[-1] if self.steps else None
+        # The step that may still change.
+        return self.steps[-1] if len(self.steps) > self._written else None
 
     def watch(self, listen: Callable[[], Iterable[Note]]) -> None:
         """Records until the stop is set; what was done while it pauses is left out."""
+        self._listen = listen
         stop = self.eyes.actuator.stop
-        self._read_back()
-        while not stop.reason:
-            notes = [*listen()]
+        self._front = self._seen()
+        is_over = False
+        while not is_over:
+            is_over = bool(stop.reason)  # what was done before that is taken still
+            notes = [*self._waiting, *self._listen()]
+            self._waiting = []
             try:
                 if stop.paused:
                     self._leave_field()
@@ -18618,29 +18731,30 @@ class Recorder:
 
     def _read_back(self) -> None:
         # What came of the last input: what a field holds, how a click left its box or its list.
-        self._heard = None
         self._hover = None
-        self._front = self._seen()
-        focus = self._front.control
-        entry = self._entry
+        front = self._seen()
+        step = self._last
+        shown = step.seen.control if step else None
+        now = self.controls.one(middle_of(shown.rect)) if shown else None
+        self.eyes.clock.sleep(LISTEN_S)
+        self._waiting = [*self._listen()]
+        if self._waiting:  # of which it may have come
+            return
+        self._heard = None
+        self._front = front
+        if not step or not shown:
+            return
+        entry = step.entry
         if entry:
-            is_there = entry.seen.is_of(focus)
-            value = value_in(focus) or ""
-            is_line = is_there and value.count("\n") > (entry.value or "").count("\n")
-            if entry.enter and not is_line:
-                entry.keys = entry.keys[: entry.enter - 1]
-                self._leave_field(still_there=False)
-                self._add("press_key", {"key": "enter"}, entry.seen)
-            elif is_there:
-                entry.value = value_in(focus)
+            value = value_in(front.control) if step.seen.is_of(front.control) else None
+            if entry.is_left(value):
+                self._leave_field()
+            elif step.seen.is_of(front.control):
+                entry.value = value
                 entry.read = len(entry.keys)
                 entry.enter = 0
-        step = self._last
-        if step and step.tool == "click" and step.seen.control:
-            now = self.controls.one(middle_of(step.seen.control.rect))
-            if now and now.role == step.seen.control.role:
-                step.checked = now.checked
-                step.picked = now.value if now.role == "combo box" else None
+        elif now and now.role == shown.role:
+            step.leave_as(now)
 
     def take(self, note: Note) -> None:
         """Adds what came of one thing that the person did."""
@@ -18676,6 +18790,9 @@ class Recorder:
                 self._add("drag", args, seen, start=pressed.place, end=released.place)
             return
         last = self._last
+        if last and is_left and last.is_of_list and self._is_in_list(last, pressed, seen):
+            self._dropped = seen.is_of(last.seen.control) and not self._dropped
+            return
         within_ms = self.eyes.desktop.double_click_ms()
         repeats = last and is_left and near(last.seen.place, pressed.place)
         if last and repeats and last.tool in AGAIN and 0 <= pressed.ms - last.ms <= within_ms:
@@ -18683,110 +18800,103 @@ class Recorder:
             last.ms = pressed.ms
             last.checked = None
             return
-        opened = last.seen.control if last else None
-        is_of_list = seen.is_of(opened) or not (seen.control and seen.control.name)
-        if last and opened and opened.role == "combo box" and is_of_list:
-            # What drops down has no name: it lies so far below the list's own place.
-            seen = seen._replace(control=opened, window=last.seen.window)
-            args["element_name"] = seen.name
-            last.picked = None  # which only opened it
         self._add(CLICKS[pressed.what], args, seen, pressed.ms, position=pressed.place)
+        self._dropped = True  # if it is a list
+
+    def _is_in_list(self, step: ShownStep, pressed: Note, seen: Seen) -> bool:
+        # Whether a press hit a list, or what dropped down from it: a window that is no usual one.
+        if seen.is_of(step.seen.control):
+            return True
+        hit = {pressed.window, seen.window.handle if seen.window else 0}
+        return not hit <= {0, *(window.handle for window in self.eyes.windows())}
 
     def _turn_wheel(self, note: Note) -> None:
         tool = "scroll" if note.what == "wheel" else "hscroll"
         ticks = round(note.units / 120) or (1 if note.units > 0 else -1)
         last = self._last
-        if last and last.tool == tool and last.seen.place == note.place and not self._entry:
+        if last and last.tool == tool and last.seen.place == note.place:
             last.args["ticks"] += ticks
-            return
-        self._leave_field()
-        self._add(tool, {"ticks": ticks}, self._seen(note.place), position=note.place)
+        else:
+            self._add(tool, {"ticks": ticks}, self._seen(note.place), position=note.place)
 
     def _take_key(self, note: Note) -> None:
         chord = "+".join([*note.held, note.what]) if note.what else ""
-        if note.text or chord in EDITING or (chord == "enter" and self._entry):
-            focus = self._begin_entry()
-            entry = self._entry
-            if entry:
-                entry.keys += note.text or NO_TEXT
-                if chord == "enter" and not entry.enter:
-                    entry.enter = len(entry.keys)
-                return
-            if note.text and not (focus and chord):
-                self.gaps[UNREAD_KEYS] += 1
-                return
         config = self.eyes.actuator.config
-        hotkeys = [config.stop_hotkey, config.pause_hotkey, *chain(*OTHER_HOTKEYS.values())]
-        if chord not in hotkeys:
-            self._leave_field()
+        if chord in (config.stop_hotkey, config.pause_hotkey, *chain(*OTHER_HOTKEYS.values())):
+            return
+        edits = bool(note.text) or chord in EDITING
+        drops = chord in DROPPING or (self._dropped and chord in ("enter", "escape"))
+        last = self._last
+        entry = last.entry if last else None
+        focus = self.controls.one(None) if (edits or drops) and not entry else None
+        before = self._front
+        if focus:
+            self._front = before._replace(control=focus, place=middle_of(focus.rect))
+        there = last if last and last.seen.is_of(focus) else None
+        if focus and focus.is_list:
+            if not (there and there.is_of_list):
+                self._add_at_focus("click")
+            self._dropped = self._dropped != drops
+            return
+        if focus and edits and focus.role in FIELDS and not focus.fixed:
+            held = value_in(before.control) if before.is_of(focus) else None
+            entry = Entry(held, value_in(focus))
+            # To type there clicks it.
+            step = there if there and there.tool == "click" else self._add_at_focus("type_text")
+            if step:
+                step.entry = entry
+        if entry and (edits or chord == "enter"):
+            entry.keys += note.text or NO_TEXT
+            if chord == "enter" and not entry.enter:
+                entry.enter = len(entry.keys)
+        elif note.text and not (focus and chord):
+            self.gaps[UNREAD_KEYS] += 1
+        else:
             self._add("press_key", {"key": chord}, self._front)
 
-    def _begin_entry(self) -> Control | None:
-        # What has the keyboard, with an entry if one types there.
-        if self._entry:
-            return self._entry.seen.control
-        now = self.controls.one(None)
-        before = value_in(self._front.control) if self._front.is_of(now) else None
-        if now:
-            self._front = self._front._replace(control=now, place=middle_of(now.rect))
-            if now.role in FIELDS and not now.fixed:
-                known = self.controls.known(self._front.window)
-                seen = self._front._replace(others=known)
-                self._entry = Entry(seen, before, value_in(now))
-        return now
+    def _add_at_focus(self, tool: str) -> ShownStep | None:
+        seen = self._front._replace(others=self.controls.known(self._front.window))
+        return self._add(tool, {"element_name": seen.name}, seen, position=seen.place)
 
-    def _leave_field(self, still_there: bool = True) -> None:
-        # The step is what the field holds when it is left.
-        entry = self._entry
-        self._entry = None
-        if entry is None:
+    def _leave_field(self) -> None:
+        # The step is what the field holds when it is left, and the Enter that left it.
+        step = self._last
+        now = None
+        if step and step.is_of_list and self._heard is not None:  # it was not read since
+            now = self.controls.one(step.seen.place)
+        if step and now and step.seen.is_of(now):
+            step.leave_as(now)
+        if not step or not step.entry:
             return
-        control = entry.seen.control
-        last = self._last
-        clicked = last if last and last.tool == "click" and last.seen.is_of(control) else None
-        seen = clicked.seen if clicked else entry.seen
-        args: JsonDict = {"element_name": seen.name}
-        if control and control.password:
-            args.update(text=SECRET, clear=True)
+        entry = step.entry
+        step.entry = None
+        seen = step.seen
+        now = self.controls.one(seen.place)
+        value = value_in(now) if seen.is_of(now) else None
+        is_left = entry.is_left(value)
+        if is_left:  # it may hold something else since
+            value = None
+            entry.keys = entry.keys[: entry.enter - 1]
+        typed = entry.typed(value)
+        if seen.control and seen.control.password:
+            typed = {"text": SECRET, "clear": True}
+        if typed:
+            step.tool = "type_text"
+            step.args.update(typed)
         else:
-            value = self._value_when_left(entry, still_there)
-            if value is None:
+            if step.tool == "type_text":
+                self.steps.pop()
+            if typed is None:
                 self.gaps[UNREAD_KEYS] += 1
-                return
-            before = entry.before
-            if before is None:
-                before = value.removesuffix(entry.keys) if value.endswith(entry.keys) else ""
-            if value == before:
-                return
-            args["text"] = value.removeprefix(before)
-            if before and not value.startswith(before):
-                args["clear"] = True
-        # To type there clicks it.
-        self._add("type_text", args, seen, replaces=clicked is not None, position=seen.place)
-
-    def _value_when_left(self, entry: Entry, still_there: bool) -> str | None:
-        # None where neither the field nor the keys tell it.
-        value = entry.value
-        since = entry.keys
-        now = self.controls.one(entry.seen.place) if still_there else None
-        if value is None or len(value) >= TEXT_MOST - 1:  # which may not be all of it
-            value = entry.before or ""
-        elif now and entry.seen.is_of(now) and now.value is not None:
-            return value_in(now)
-        else:
-            since = since[entry.read :]
-        return None if NO_TEXT in since else value + since
+        if is_left:
+            self._add("press_key", {"key": "enter"}, seen)
 
     def _add(
-        self,
-        tool: str,
-        args: JsonDict,
-        seen: Seen,
-        ms: int = 0,
-        replaces: bool = False,
-        **places: Point,
-    ) -> None:
+        self, tool: str, args: JsonDict, seen: Seen, ms: int = 0, **places: Point
+    ) -> ShownStep | None:
         # But what is done in our own windows, in blocked ones, and outside of the area.
+        self._leave_field()
+        self._dropped = False
         window = seen.window
         why_not = self._why_not(window) if window else ""
         if not why_not and not all(map(seen.frame.area.contains, places.values())):
@@ -18794,31 +18904,30 @@ class Recorder:
         if why_not:
             if not (window and is_own(window)):
                 self.gaps[why_not] += 1
-            return
+            return None
         for name, place in places.items():
             at = to_grid(place, seen.frame.area)
             args[name] = [at.x, at.y]
-        if replaces:
-            self.steps.pop()
-        else:
-            self._write_last()
-        self.steps.append(ShownStep(tool, args, seen, ms))
+        self._write_last()
+        step = ShownStep(tool, args, seen, ms)
+        self.steps.append(step)
+        return step
 
     def _write_last(self) -> None:
         # What was shown is in the journal before anything else happens.
         step = self._last
         if step is None:
             return
+        self._written += 1
         act = step.act
         seen = step.seen
         logger = self.eyes.logger
-        logger.turn = len(self.steps)
+        logger.turn = self._written
         look = self.eyes.keep(seen.frame, seen.hidden)
         window = seen.window or Window(0, "")
         target = target_of(seen.control, seen.place, seen.others)
         logger.tell(PlaceRecord(logger.hide(window.title), window.program, control=target))
-        intent = IntentRecord(act.name, act.given, checked=step.checked, picked=step.picked)
-        logger.tell(intent)
+        logger.tell(IntentRecord(act.name, act.given, checked=step.checked))
         result = ResultRecord("Shown by the person", changed=True)
         logger.tell(result)
         done = ActionRecord(act.name, act.shown, result.result, look.screenshot, changed=True)
@@ -18840,6 +18949,7 @@ def value_in(control: Control | None) -> str | None:
 
 
 COUNT_S = 3  # before it begins
+READY_S = 30.0  # so long at most whoever knows controls may take to start
 KEPT_HERE = (
     "What you do is recorded in {} until {} is pressed; {} pauses. Nothing of it is sent anywhere."
 )
@@ -18849,7 +18959,6 @@ IS_IT_A_VALUE = (
     'Step {}, {}: always this, or another one each time? (Enter, or a name such as "{}")'
 )
 HOW_ONE_SEES = "How does one see that it worked? (a sentence, a file, or Enter)"
-PICKED = frozenset(("list item", "tree item", "data item", "menu item", "radio button"))
 # What stays of a recording: of each step the name of its value, "" for none; and how success looks.
 Kept = tuple[dict[int, str], str]
 
@@ -18869,7 +18978,11 @@ def show_once(recorder: Recorder, terminal: Terminal) -> None:
         else:
             listen = partial(next, demo_hand(eyes), ())
         terminal.say(KEPT_HERE.format(eyes.logger.folder, ends, config.pause_hotkey.title()), 0)
+        end = eyes.clock.now() + READY_S
         recorder.controls.one(None)  # whoever knows controls may have to start first
+        while not desktop.control_source.answered and eyes.clock.now() < end:
+            eyes.clock.sleep(LISTEN_S)
+            recorder.controls.one(None)
         for number in range(COUNT_S, 0, -1):
             terminal.say(f"{number} ...", 0)
             eyes.clock.sleep(1)
@@ -18904,7 +19017,7 @@ def ask_what_stays(recorder: Recorder, terminal: Terminal) -> Kept | None:
         question = ""
         if types and control.password:
             question = WHICH_SECRET.format(number)
-        elif types or (step.tool == "click" and control.role in PICKED):
+        elif types or step.picks:
             offer = plain_name(control.name if types else control.role) or "value"
             question = IS_IT_A_VALUE.format(number, step.act.in_words(), offer)
         if question:
@@ -19976,7 +20089,7 @@ def old_run(options: Namespace, config: Config) -> tuple[Path | None, Way | None
     by_client = run.by_client and not options.task
     vars(options).update(demo=drawn, by_client=by_client, task=options.task or run.task)
     if repeats:
-        return None, recorded_way(folder)
+        return None, with_values(recorded_way(folder), values_given(options.given))
     options.profile = run.profile
     return folder, None
 
@@ -20155,10 +20268,22 @@ def run_task(
         delete_old_runs(config, [used.folder for used in (logger, way) if used])
     carry_on = partial(carry_out_task, run, person, stats, client, options.by_client)
     code = carry_on(task, told)
-    while not (options.task or options.demo) and code in (0, 1) and (task := terminal.next_task()):
-        run.way = terminal.chosen_way(options, config, task, None)
+    while code in (0, 1) and (task := next_task(options, run, terminal)):
         code = carry_on(task)
     return code
+
+
+def next_task(options: Namespace, run: Run, terminal: Terminal) -> str:
+    """Asks for a task, and whether to repeat what was done for it before; returns "" for none."""
+    given = options.task or options.demo
+    while not given and (task := terminal.next_task()):
+        try:
+            way = terminal.chosen_way(options, run.config, task, None)
+            run.way = way and with_values(way, {})
+            return task
+        except ConfigError as error:  # what was shown takes values, and there are none here
+            terminal.say(str(error), 0)
+    return ""
 
 
 def first_task(

@@ -122,7 +122,7 @@ class RecorderCase(unittest.TestCase):
             yield []
 
         notes = listen()
-        self.recorder.watch(lambda: next(notes))
+        self.recorder.watch(lambda: next(notes, []))
         return [step.act.in_words() for step in self.recorder.steps]
 
     def written(self) -> list[dict[str, Any]]:
@@ -209,8 +209,7 @@ class Steps(RecorderCase):
         below = agent.middle_of(TICK.rect)
         press = [Note("left", down, below, 5000, window=99) for down in (True, False)]
         steps = self.shown(self.hand.click("City:"), iter([press] + [[]] * 12))
-        self.assertEqual(steps, ['click "City:"'] * 2)
-        self.assertEqual([step.picked for step in self.recorder.steps], [None, "Bern"])
+        self.assertEqual(steps, ['type text "Bern"'])
 
     def test_enter_leaves_a_line_and_is_a_line_break_in_a_text_of_several(self) -> None:
         hand = self.hand
@@ -225,6 +224,45 @@ class Steps(RecorderCase):
             yield from [[]] * 12
 
         self.assertEqual(self.shown(hand.click("Name:"), lines()), ['type text "a\\nb"'])
+
+    def test_enter_is_kept_where_a_click_follows_at_once(self) -> None:
+        hand = self.hand
+        place = agent.middle_of(OK.rect)
+
+        def quick() -> Iterator[list[Note]]:
+            for sign in "Anna":
+                yield [Note(sign, True, place, 1, sign)]
+            yield [Note("enter", True, place, 2)]
+            yield [Note("left", down, place, 3) for down in (True, False)]
+            yield from [[]] * 12
+
+        steps = self.shown(hand.click("City:"), quick())
+        self.assertEqual(steps, ['type text "Anna"', 'press key "enter"', 'click "OK"'])
+
+    def test_a_list_is_what_it_holds_in_the_end_however_that_came(self) -> None:
+        city = replace(CITY, role="combo box", fixed=True, value="Basel")
+        hand = self.hand
+
+        def holds(value: str, *keys: str) -> Iterator[list[Note]]:
+            self.form.controls["City:"] = replace(city, value=value)
+            for key in keys:
+                yield [Note(key, True, Point(1, 1), 1, key if key == "b" else "")]
+                yield from [[]] * 12
+
+        for keys, more in (
+            (["down", "enter"], []),
+            (["b"], []),
+            (["f4", "down", "enter", "enter"], ['press key "enter"']),
+        ):
+            self.form.controls["City:"] = city
+            self.form.focus = "City:"
+            steps = self.shown(iter([[]] * 12), holds("Bern", *keys), hand.click("OK"))
+            if keys == ["down", "enter"]:
+                more = ['press key "enter"']  # it had not dropped down
+            self.assertEqual(steps, ['type text "Bern"', *more, 'click "OK"'], keys)
+        self.form.controls["City:"] = city
+        steps = self.shown(hand.click("City:"), holds("Bern", "down", "enter"))
+        self.assertEqual(steps, ['type text "Bern"'])
 
     def test_a_password_is_in_no_file_and_its_step_types_a_secret(self) -> None:
         steps = self.shown(
@@ -389,6 +427,28 @@ class Again(RecorderCase):
         self.form.controls = {}
         row(1, "Meier, Anna")
         row(2, "Meier, Anne")
+        self.assertRegex(self.here()[1], "there is no button 'Delete'")
+        del self.form.controls["Meier, Anne"], self.form.controls["delete Meier, Anne"]
+        self.assertRegex(self.here()[1], "there is no button 'Delete'")  # the only one by now
+
+    def test_what_stands_beside_a_row_by_chance_does_not_tell_it_from_others(self) -> None:
+        def rows(*names: str) -> None:
+            self.form.controls = {"OK": OK}
+            for number, name in enumerate(names, 1):
+                top = 60 * number
+                label = Control(name, "text", Rect(120, top, 70, 30), window=7)
+                delete = replace(OK, name="Delete", rect=Rect(200, top, 90, 30))
+                self.form.controls |= {name: label, f"delete {name}": delete}
+            far = Control("Paid:", "text", Rect(600, 120, 90, 30), window=7)
+            self.form.controls["Paid:"] = far
+
+        rows("Meier, Anna", "Meier, Hanna", "Huber")
+        self.shown(self.hand.click("delete Meier, Hanna"))
+        rows("Huber", "Meier, Anna", "Meier, Hanna")
+        step, why = self.here()
+        self.assertEqual(why, "")
+        self.assertGreater(agent.to_point(step.act.places[0], self.form.screen()).y, 160)
+        rows("Huber", "Meier, Anna")
         self.assertRegex(self.here()[1], "there is no button 'Delete'")
 
     def test_a_box_that_is_so_already_is_left(self) -> None:
@@ -556,6 +616,10 @@ class CommandLine(CommandLineCase):
         code, out, err = self.main("--again", "write", "--demo", "--with", "note=Other words")
         self.assertEqual((code, err), (0, ""), out)
         self.assertIn('type text "Other words"', out)
+
+        code, _, err = self.main("--replay", "run_0001")
+        self.assertEqual(code, 2)
+        self.assertRegex(err, r"takes a value .*: note \(such as 'Hello from agent.py'\)")
 
     def test_a_recording_that_was_not_finished_is_told_and_not_done(self) -> None:
         self.main("--teach", "save a note", "--demo")

@@ -1,9 +1,10 @@
 """A form with ordinary controls, which appends what is saved to a file: run by the Windows Python.
 
-    python.exe form.py FILE LEFT TOP FONT ORDER
+    python.exe form.py FILE LEFT TOP FONT ORDER [WIDTH [STYLED]]
 
 FILE gets a JSON object a line: name, city, paid, and which record was deleted. ORDER is that of the records in the
-list, 1 or -1. FONT is the height of the letters in pixels, by which everything grows.
+list, 1 or -1, and of the rows beside it, each of which has a button of its own. FONT is the height of the letters in
+pixels, by which everything grows, WIDTH how wide it all is, in percent. STYLED draws the controls by the theme.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import ctypes
 import json
 import sys
 from ctypes import c_int, c_ssize_t, c_uint, c_void_p, c_wchar_p
+from pathlib import Path
 from typing import Any
 
 CITIES = "Basel", "Bern", "Olten"
@@ -36,7 +38,13 @@ ITEMS = {
     "save": ("BUTTON", "Save", 0, 70, 82, 60, 18),
     "delete": ("BUTTON", "Delete", 0, 140, 82, 60, 18),
     "records": ("LISTBOX", "", 0xA00001, 10, 110, 220, 90),
+    "drop": ("BUTTON", "Drop", 0, 270, 82, 60, 18),
 }
+# The common controls that draw by the theme, for programs that ask for them.
+STYLES = """<?xml version="1.0" encoding="UTF-8" standalone="yes"?>
+<assembly xmlns="urn:schemas-microsoft-com:asm.v1" manifestVersion="1.0"><dependency><dependentAssembly>
+<assemblyIdentity type="win32" name="Microsoft.Windows.Common-Controls" version="6.0.0.0" processorArchitecture="*"
+ publicKeyToken="6595b64144ccf1df" language="*"/></dependentAssembly></dependency></assembly>"""
 user: Any = ctypes.WinDLL("user32")  # type: ignore[attr-defined]
 gdi: Any = ctypes.WinDLL("gdi32")  # type: ignore[attr-defined]
 PROCEDURE = ctypes.WINFUNCTYPE(c_ssize_t, c_void_p, c_uint, ctypes.c_size_t, c_ssize_t)  # type: ignore[attr-defined]
@@ -60,19 +68,44 @@ class WNDCLASSW(ctypes.Structure):
     ] + [("name", c_wchar_p)]  # fmt: skip
 
 
+class ACTCTXW(ctypes.Structure):
+    _fields_ = [("size", c_uint), ("flags", c_uint), ("source", c_wchar_p), ("kind", c_uint)] + [
+        (name, c_void_p) for name in "folder resource application module".split()
+    ]  # fmt: skip
+
+
 class Form:
-    def __init__(self, file: str, left: int, top: int, font: int, order: int) -> None:
+    def __init__(
+        self,
+        file: str,
+        left: int,
+        top: int,
+        font: int,
+        order: int,
+        wide: int = 100,
+        styled: int = 0,
+    ) -> None:
         self.file = file
+        user.SetProcessDPIAware()
+        if styled:
+            draw_by_theme(Path(f"{file}.manifest"))
+        font = font * user.GetDpiForSystem() // 96
         self.procedure = PROCEDURE(self.handle)
         kind = WNDCLASSW(procedure=self.procedure, brush=16, name="Customers")
         user.RegisterClassW(ctypes.byref(kind))
-        width, height = 26 * font, 24 * font
+        width, height = 46 * font * wide // 100, 24 * font
         where = left, top, width, height
         self.window = user.CreateWindowExW(0, "Customers", "Customers", WINDOW, *where, *[None] * 4)
         letters = gdi.CreateFontW(font, *[0] * 12, "Tahoma")
         self.items: dict[str, int] = {}
-        for number, (name, (what, text, style, *place)) in enumerate(ITEMS.items(), 100):
-            box = [side * font // 10 for side in place]
+        rows: dict[str, tuple[Any, ...]] = {}
+        for row, record in enumerate(RECORDS[::order]):
+            down = 10 + 22 * row
+            rows[record] = ("BUTTON", record, 0x9, 270, down, 110, 16)
+            rows[f"remove {record}"] = ("BUTTON", "Remove", 0, 385, down, 50, 16)
+        for number, (name, (what, text, style, *place)) in enumerate((ITEMS | rows).items(), 100):
+            left, top, width, height = [side * font // 10 for side in place]
+            box = left * wide // 100, top, width * wide // 100, height
             edge = BORDER if what in ("EDIT", "LISTBOX") else 0
             made = user.CreateWindowExW(
                 edge, what, text, CHILD | style, *box, self.window, number, None, None
@@ -113,17 +146,37 @@ class Form:
             self.write(deleted=buffer.value)
             self.send("records", LB_DELETESTRING, chosen)
 
+    def drop(self) -> None:
+        for record in RECORDS:
+            if self.send(record, BM_GETCHECK):
+                self.write(dropped=record)
+
     def handle(self, window: int, message: int, word: int, more: int) -> int:
         if message == WM_COMMAND and word >> 16 == 0:
-            pressed = {self.items.get("save"): self.save, self.items.get("delete"): self.delete}
-            pressed.get(more, int)()
+            does = {"save": self.save, "delete": self.delete, "drop": self.drop}
+            for name, made in self.items.items():
+                if made == more and name.startswith("remove "):
+                    self.write(removed=name.removeprefix("remove "))
+                elif made == more:
+                    does.get(name, int)()
         if message == WM_DESTROY:
             user.PostQuitMessage(0)
         return int(user.DefWindowProcW(window, message, word, more))
 
 
+def draw_by_theme(manifest: Path) -> None:
+    """Has the controls that are made from now on drawn by the theme, if one is on."""
+    manifest.write_text(STYLES, "utf-8")
+    kernel: Any = ctypes.WinDLL("kernel32")  # type: ignore[attr-defined]
+    asked = ACTCTXW(size=ctypes.sizeof(ACTCTXW), source=str(manifest))
+    kernel.CreateActCtxW.restype = c_void_p
+    kernel.ActivateActCtx.argtypes = [c_void_p, c_void_p]
+    kernel.ActivateActCtx(kernel.CreateActCtxW(ctypes.byref(asked)), ctypes.byref(c_void_p()))
+    ctypes.WinDLL("comctl32").InitCommonControls()  # type: ignore[attr-defined]
+
+
 if __name__ == "__main__":
-    form = Form(sys.argv[1], *map(int, sys.argv[2:6]))
+    form = Form(sys.argv[1], *map(int, sys.argv[2:]))
     message = ctypes.create_string_buffer(64)
     while user.GetMessageW(message, None, 0, 0) > 0:
         user.TranslateMessage(message)

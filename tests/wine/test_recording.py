@@ -8,24 +8,11 @@ import shutil
 import time
 import unittest
 
-from tests.wine.rig import (
-    ALONE,
-    HERE,
-    Desktop,
-    Json,
-    Program,
-    json_lines,
-    shared_desktop,
-    until,
-    windows_path,
-)
-
-PAUSE_S = 0.35  # of a person between two acts
+from tests.wine.rig import shared_desktop, windows_path
+from tests.wine.showing import FormPerson, Person
 
 
-class Showing(unittest.TestCase):
-    desktop: Desktop
-
+class Showing(Person, unittest.TestCase):
     @classmethod
     def setUpClass(cls) -> None:
         cls.desktop = shared_desktop()
@@ -33,53 +20,6 @@ class Showing(unittest.TestCase):
     def setUp(self) -> None:
         self.addCleanup(shutil.rmtree, self.desktop.folder / "dumps", True)
         self.addCleanup(self.desktop.close, "python.exe", "notepad.exe")
-
-    def hand(self, *words: object) -> None:
-        """What the person does with mouse or keyboard, and then rests a moment."""
-        self.desktop.host("xdotool", *map(str, words))
-        time.sleep(PAUSE_S)
-
-    def click(self, x: int, y: int) -> None:
-        self.hand("mousemove", x, y)
-        self.hand("click", 1)
-
-    def type(self, text: str) -> None:
-        self.hand("type", "--delay", 40, text)
-
-    def teach(self, name: str, answers: str) -> Program:
-        """A recording that has begun."""
-        words = (
-            windows_path(HERE / "teacher.py"),
-            answers,
-            "--teach",
-            name,
-            "--set",
-            "takeover_quiet=0",
-        )
-        program = Program(self.desktop, *words)
-        until("it records", lambda: "1 ..." in program.text or program.process.poll() is not None)
-        time.sleep(1.5)
-        return program
-
-    def shown(self, program: Program) -> str:
-        """All that it printed, after the person ended it."""
-        self.hand("key", "ctrl+alt+BackSpace")
-        code, output = program.finish()
-        self.assertEqual(code, 0, output)
-        return output
-
-    def again(self, name: str, *options: str) -> tuple[int, str]:
-        words = (
-            "--again",
-            name,
-            "--endpoint",
-            "http://127.0.0.1:9/v1",
-            "--confirm",
-            "never",
-            *ALONE,
-            *options,
-        )
-        return self.desktop.agent(*words).finish()
 
 
 class Notepad(Showing):
@@ -108,33 +48,12 @@ class Notepad(Showing):
             self.assertTrue(written.exists(), output)
 
 
-class Customers(Showing):
+class Customers(FormPerson, Showing):
     """A form with a field, a drop-down list, a box, and records that nearly share a name."""
-
-    FILE = r"C:\customers.jsonl"
-
-    def form(self, left: int, top: int, font: int = 20, order: int = 1) -> Program:
-        self.scale, self.corner = font, (left, top)
-        program = Program(
-            self.desktop,
-            windows_path(HERE / "form.py"),
-            self.FILE,
-            *map(str, (left, top, font, order)),
-        )
-        time.sleep(3)
-        return program
 
     def setUp(self) -> None:
         super().setUp()
         self.desktop.file(self.FILE).unlink(missing_ok=True)
-
-    def at(self, across: int, down: int) -> tuple[int, int]:
-        """A place of the form's inside, in tenths of a letter; its frame is added."""
-        left, top = self.corner
-        return left + 4 + across * self.scale // 10, top + 23 + down * self.scale // 10
-
-    def saved(self) -> list[Json]:
-        return json_lines(self.desktop.file(self.FILE))
 
     def test_it_is_filled_in_again_wherever_it_stands_and_however_large_it_is(self) -> None:
         form = self.form(100, 100)
