@@ -18,7 +18,7 @@ tells is an event: ExecutionLogger.tell() hands it to files, figures, terminal, 
 
 The file is divided into rooms, each under its banner. A room uses only itself and those above it:
 
-    Values, Config, Seams, Desktop, Acts, Records, Pictures, Win32 table, Sources, Shell, Windows
+    Values, Config, Seams, Desktop, Acts, Records, Pictures, Win32 table, Sources, Windows
     desktop, Controls, Keys, Tools, Facts, Labels, Risks, Questions, Names, Hands, Actuator,
     Watcher, Person's input, Server answers, Model, Replies, Grammars, Grammar texts, Profiles,
     Journal, Session, Calibration, Eyes, Control check, Typing, Way, Deeds, Proof, Turns, Repeat,
@@ -241,23 +241,18 @@ class Rect(NamedTuple):
         return Rect.between(left, top, right, bottom).moved(target.left, target.top)
 
     def union(self, other: Rect) -> Rect:
-        return self._edges(other, min, max)
+        left, top = map(min, self[:2], other[:2])
+        return Rect.between(left, top, max(self.right, other.right), max(self.bottom, other.bottom))
 
     def intersection(self, other: Rect) -> Rect:
         """Returns the common part, of no width or height where there is none."""
-        return self._edges(other, max, min)
-
-    def _edges(
-        self, other: Rect, first: Callable[[int, int], int], last: Callable[[int, int], int]
-    ) -> Rect:
-        left, top = map(first, self[:2], other[:2])
-        right = last(self.right, other.right)
-        bottom = last(self.bottom, other.bottom)
-        return Rect(left, top, max(0, right - left), max(0, bottom - top))
+        left, top = map(max, self[:2], other[:2])
+        width = min(self.right, other.right) - left
+        height = min(self.bottom, other.bottom) - top
+        return Rect(left, top, max(0, width), max(0, height))
 
     def overlaps(self, other: Rect) -> bool:
-        _, _, width, height = self.intersection(other)
-        return width > 0 and height > 0
+        return min(self.intersection(other)[2:]) > 0
 
 
 def _grid_to_pixel(place: int, first: int, size: int) -> int:
@@ -386,7 +381,6 @@ blind_patience | 30.0 | seconds to wait for a screen to be seen (locked, black) 
 # hands
 dry_run | false | look, ask and log, but move and press nothing
 drag_steps | 15 | interpolated moves of a drag | 1 to 500
-drag_step_ms | 8.0 | milliseconds between the moves of a drag and before its release | 0.0 to 1000.0
 text_batch_events | 100 | most keyboard events in one SendInput | 4 to 1000
 char_input_delay | 0.02 | seconds between batches of text (the described systems: 0.01) | 0.0 to 5.0
 scroll_ticks | 3 | wheel notches a scroll tool turns (the described systems: 1) | 1 to 50
@@ -402,8 +396,8 @@ review_interval | 0 | executor turns between two planner reviews; 0: only at the
      without progress | 0 to 1000
 memory_compression_threshold | 12 | active actions that make archiving due | 2 to 1000
 verify_completion | true | check a completion report with one fresh look
-derive_checks | true | ask once what proves the task done, where there is no planner to say so
-second_opinion | true | ask in other ways, too, before a completion is believed that no file proves
+second_opinion | true | ask in other ways, too, before a completion is believed that no file proves,
+     and before it once what proves the task done, where there is no planner to say so
 not_proven_most | 5 | completions that a fresh look refuses, without anything new done between them,
      until the run ends as not_proven | 1 to 100
 stall_stop | 10 | turns without progress until the run ends as stuck; after a fifth of them the
@@ -484,11 +478,11 @@ def table_rows(table: str) -> list[list[str]]:
 _BYTE = r" *(\d\d?|1\d\d|2[0-4]\d|25[0-5]) *"
 RGBA = re.compile(rf"rgba\({_BYTE},{_BYTE},{_BYTE}, *(0?\.\d{{1,9}}|[01]|1\.0) *\)")
 STOPS_MOST = 20
-NO_MARKS = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
+WRONG = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
 
 def laid_over(usual: Any, own: Any) -> Any:
-    """Returns the `usual` marks, or a part, with what is otherwise; raises one of NO_MARKS."""
+    """Returns the `usual` marks, or a part, with what is otherwise; raises one of WRONG."""
     if isinstance(usual, dict):
         return usual | {name: laid_over(usual[name], value) for name, value in own.items()}
     if isinstance(usual, list) and len(own) <= STOPS_MOST:
@@ -503,7 +497,7 @@ def laid_over(usual: Any, own: Any) -> Any:
 
 
 def marks_of(text: str) -> JsonDict:
-    """How a story's marks are drawn, by ui_config; raises one of NO_MARKS."""
+    """Reads how a story's marks are drawn, by ui_config; raises one of WRONG."""
     usual = json.loads(SETTINGS["ui_config"].written)
     marks: JsonDict = laid_over(usual, json.loads(text))
     return marks
@@ -546,17 +540,15 @@ class Setting(NamedTuple):
         """Reads a value of JSON, or its text; None for a wrong one."""
         if self.kind is bool:
             return SWITCHES.get(str(value).strip().lower())
-        if self.name == "ui_config":  # in a file it may be an object
-            with suppress(*NO_MARKS):
+        with suppress(*WRONG):
+            if self.name == "ui_config":  # in a file it may be an object
                 text = value if isinstance(value, str) else json.dumps(value)
                 return marks_of(text) and text
-            return None
-        if self.kind is str:
-            pattern = TEXT_FORMS.get(self.name) or self.takes.replace(" or ", "|") or ".*"
-            fits = isinstance(value, str) and re.fullmatch(pattern, value, re.DOTALL)
-            return value if fits else None
-        least, most = map(float, self.takes.split(" to "))
-        with suppress(ValueError):
+            if self.kind is str:
+                pattern = TEXT_FORMS.get(self.name) or self.takes.replace(" or ", "|") or ".*"
+                fits = isinstance(value, str) and re.fullmatch(pattern, value, re.DOTALL)
+                return value if fits else None
+            least, most = map(float, self.takes.split(" to "))
             number = float(str(value))
             if least <= number <= most and self.kind(number) == number:
                 return self.kind(number)
@@ -573,6 +565,8 @@ _FIELDS = [(name, setting.kind, setting.default) for name, setting in SETTINGS.i
 # What was one, and what to say or to know instead.
 FORMER_SETTINGS = {
     "auto_zoom": "a doubtful click is aimed twice instead (closer_look)",
+    "derive_checks": "second_opinion says so, too",
+    "drag_step_ms": "it is 8 ms; drag_steps says how many there are",
     "keep_runs": "100 are kept; keep_megabytes says how much of them",
     "max_actions": "five are carried out in a turn",
     "max_bboxes": "eight are drawn",
@@ -635,8 +629,7 @@ def load_config(layers: Mapping[str, Mapping[str, object]]) -> Config:
                 raise ConfigError(f"{where}: there is no setting {name[:60]!r}; {hint}.")
             setting = SETTINGS[name]
             values[name] = setting.read(value)
-            is_unset = value is None and setting.default is None  # as a record says it
-            if values[name] is None and not is_unset:
+            if values[name] is None and value is not setting.default:  # a record has None, too
                 takes = f"{name} ({setting.text}) takes {setting}"
                 raise ConfigError(f"{where}: {takes}, not {str(value)[:60]!r}.")
     config = Config(**values)
@@ -714,24 +707,12 @@ _BETWEEN = r"(?:\\u00\w\w|\\x\w\w|%\w\w|&\w{1,8};|[\W_])"  # the letters of a se
 
 def _spellings(char: str) -> str:
     """Returns a pattern of a letter, as it is and as JSON, addresses and forms write it."""
-    cases = [char, char.lower(), char.upper()]
-    forms = [unicodedata.normalize("NFKC", char)]
+    forms = [unicodedata.normalize("NFKC", char), "\\" + char]
     if "!" <= char <= "~":
-        wide = ord(char) + 0xFEE0  # as a Chinese one
-        forms.append(chr(wide))
-    for case in dict.fromkeys(cases):
-        data = case.encode(errors="replace")
-        in_address = "".join(f"%{byte:02x}" for byte in data)
-        forms += [
-            case,
-            json.dumps(case)[1:-1],
-            repr(case)[1:-1],
-            repr(f"{case}'")[1:-2],
-            repr(f"'\"{case}")[4:-1],
-            in_address,
-            in_address.upper(),
-            f"&#{ord(case[0])};",
-        ]
+        forms.append(chr(ord(char) + 0xFEE0))  # as wide as a Chinese one
+    for case in (char, char.lower(), char.upper()):
+        in_address = "".join(f"%{byte:02x}" for byte in case.encode(errors="replace"))
+        forms += [case, json.dumps(case)[1:-1], repr(case)[1:-1], in_address, f"&#{ord(case[0])};"]
     either = map(re.escape, dict.fromkeys(forms))
     return f"(?:{'|'.join(either)})"
 
@@ -753,8 +734,7 @@ def _spelled(value: str) -> str:
     most = 0  # signs before the next letter
     for char in value:
         if char.isalnum():
-            pattern += f"{_BETWEEN}{{0,{most}}}" if most else ""
-            pattern += _spellings(char)
+            pattern += f"{_BETWEEN}{{0,{most}}}{_spellings(char)}"
             most = 3
         elif most:
             most += 8  # such as a backslash that was written twice, twice
@@ -777,13 +757,10 @@ class Secrets:
     ) -> None:
         self.values = values
         # What stands for a value, the longest first: a part of another must not tear it apart.
-        self._names: dict[str, str] = {}
         longest_first = sorted({**hidden, **values}.items(), key=lambda item: -len(item[1]))
-        for name, value in longest_first:
-            self._names[value] = f"{{{{{name}}}}}"
-        patterns = [f"({_spelled(value)})" for value in self._names]
-        either = "|".join(patterns)
-        self._finder = re.compile(either)
+        self._names = {value: f"{{{{{name}}}}}" for name, value in longest_first}
+        either = "|".join(f"({_spelled(value)})" for value in self._names)
+        self._finder = re.compile(either, re.IGNORECASE)
 
     def fill(self, text: str) -> str:
         """Returns the text with values for names; only the actuator may have that."""
@@ -794,7 +771,7 @@ class Secrets:
         return [name for name in _SECRET_NAME.findall(text) if name not in self.values]
 
     def hide(self, value: Any) -> Any:
-        """Text, or data as JSON knows it, with names for values."""
+        """Returns a text, or data as JSON knows it, with names for values."""
         if not self._names:  # as in most runs
             return value
         if isinstance(value, Mapping):
@@ -868,13 +845,11 @@ def read_as(value: Any, hint: object) -> Any:
             parts = (first,) * len(value)
         items = [read_as(item, part) for item, part in zip_longest(value, parts)]
         return tuple(items) if origin is tuple else items
-    kinds = (int, float) if hint is float else (hint,)
-    fits = type(value) in kinds
-    if hint in (int, float):  # NaN is within no bounds
-        fits = fits and -NUMBER_MOST < value < NUMBER_MOST
-    if fits:
-        return value
-    raise TypeError(f"{value!r:.40} is no {hint}")
+    fits = type(value) is hint or (hint is float and type(value) is int)
+    # NaN is within no bounds.
+    if not fits or (hint in (int, float) and not abs(value) < NUMBER_MOST):
+        raise TypeError(f"{value!r:.40} is no {hint}")
+    return value
 
 
 def server_words(text: str) -> str:
@@ -928,12 +903,12 @@ def _image_note(image: re.Match[str]) -> str:
 
 
 def redact(text: str) -> str:
-    """Image data replaced by its length and SHA-256."""
+    """Returns a text with the length and the SHA-256 of image data in its place."""
     return re.sub(r"data:image/\w+;base64,([A-Za-z0-9+/=]{64,})", _image_note, text)
 
 
 def printable(text: str) -> str:
-    """Text from outside for a terminal or a log: control characters are shown, not obeyed."""
+    """Returns a text for a terminal or a log: control characters are shown, not obeyed."""
     return "".join(
         char if char.isprintable() or char in "\n\t" else f"\\x{ord(char):02x}" for char in text
     )
@@ -1457,11 +1432,8 @@ class NoCallRecord(Record, kind="no_call"):
 
 
 @dataclass
-class FailureRecord(Record, kind="model_failed"):
+class FailureRecord(NoCallRecord, kind="model_failed"):
     """Is a request that got no usable answer."""
-
-    error: str = ""
-    text: str = ""
 
 
 @dataclass
@@ -1744,14 +1716,6 @@ def clean_checks(lines: Iterable[str]) -> list[str]:
 ####################################################################################################
 
 
-def colour_of(rgba: str) -> tuple[int, float]:
-    """0xRRGGBB and the opacity."""
-    found = RGBA.match(rgba)
-    assert found  # as marks_of sees to
-    *channels, alpha = found.groups()
-    return int.from_bytes(bytes(map(int, channels)), "big"), float(alpha)
-
-
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 PNG_STREAM = slice(41, -16)  # where the one zlib stream of such a picture stands
 PNG_LEVEL = 3  # zlib's; 6 takes twice as long for a few per cent
@@ -1759,14 +1723,11 @@ PIXELS_MOST = 8192 * 4608  # more than any screen has
 
 
 def _png_around(stream: bytes, width: int, height: int) -> bytes:
-    """8 bits of red, green and blue, no interlace, one zlib stream."""
+    """Returns a PNG: 8 bits of red, green and blue, no interlace, one zlib stream."""
     png = PNG_SIGNATURE
     header = struct.pack(">2I5B", width, height, 8, 2, 0, 0, 0)
     for named in (b"IHDR" + header, b"IDAT" + stream, b"IEND"):
-        length = len(named) - 4
-        png += struct.pack(">I", length)
-        png += named
-        png += struct.pack(">I", zlib.crc32(named))
+        png += struct.pack(">I", len(named) - 4) + named + struct.pack(">I", zlib.crc32(named))
     return png
 
 
@@ -1782,20 +1743,16 @@ def bgrx_to_rgb(pixels: bytes) -> bytearray:
 def encode_png(pixels: bytes, width: int, height: int) -> bytes:
     rgb = bgrx_to_rgb(pixels)
     stride = width * 3
-    starts = range(0, len(rgb), stride)
     # In front of each row its filter, which is none.
-    rows = b"".join(b"\0" + rgb[at : at + stride] for at in starts)
-    stream = zlib.compress(rows, PNG_LEVEL)
-    return _png_around(stream, width, height)
+    rows = b"".join(b"\0" + rgb[at : at + stride] for at in range(0, len(rgb), stride))
+    return _png_around(zlib.compress(rows, PNG_LEVEL), width, height)
 
 
 def png_size(png: bytes) -> tuple[int, int]:
-    """Width and height; raises AgentError for a picture that `_png_around` would not write."""
-    sides = png[16:24].ljust(8, b"\0")
-    width, height = struct.unpack(">2I", sides)
+    """Returns width and height; raises AgentError for what `_png_around` would not write."""
+    width, height = struct.unpack(">2I", png[16:24].ljust(8, b"\0"))
     whole = _png_around(png[PNG_STREAM], width, height)
-    fits = 0 < width * height <= PIXELS_MOST
-    if png != whole or not fits:
+    if png != whole or not 0 < width * height <= PIXELS_MOST:
         raise AgentError(
             "This is no whole PNG of 8-bit RGB without interlace, to 8192x4608 pixels."
         )
@@ -1819,19 +1776,16 @@ def png_to_rgb(png: bytes) -> tuple[bytes, int, int]:
 
 
 def scale_bgrx(pixels: bytes, stride: int, part: Rect, width: int, height: int) -> bytes:
-    """`part` of a picture of `stride` pixels a row, nearest neighbour."""
+    """Scales a `part` of a picture of `stride` pixels a row, by the nearest neighbour."""
     # As integers pixels can be copied with a stride: a column in one go.
     source = array("I", pixels)
     rows = array("I")
     for y in range(height):
-        source_y = part.top + y * part.height // height
-        first = source_y * stride + part.left
+        first = (part.top + y * part.height // height) * stride + part.left
         rows += source[first : first + part.width]
-    blank = bytes(width * height * 4)
-    scaled = array("I", blank)
+    scaled = array("I", bytes(width * height * 4))
     for x in range(width):
-        source_x = x * part.width // width
-        scaled[x::width] = rows[source_x :: part.width]
+        scaled[x::width] = rows[x * part.width // width :: part.width]
     return scaled.tobytes()
 
 
@@ -1859,14 +1813,9 @@ def _glyph(char: str) -> tuple[int, list[Point]]:
     code = ord(char) - 32
     if not 0 <= code < FONT_BOX:
         code = FONT_BOX
-    begin = code * FONT_ROWS
-    digits = FONT[begin : begin + FONT_ROWS]
-    dots = []
-    for y, digit in enumerate(digits):
-        columns = f"{int(digit, 32):05b}"
-        for x, bit in enumerate(columns):
-            if bit == "1":
-                dots.append(Point(x, y))
+    digits = FONT[code * FONT_ROWS :][:FONT_ROWS]
+    rows = [f"{int(digit, 32):05b}" for digit in digits]
+    dots = [Point(x, y) for y, row in enumerate(rows) for x, bit in enumerate(row) if bit == "1"]
     # A blank is as wide as three columns.
     last = max((dot.x for dot in dots), default=2)
     return last + 2, dots
@@ -1875,11 +1824,10 @@ def _glyph(char: str) -> tuple[int, list[Point]]:
 @lru_cache(maxsize=1024)
 def _mixing(colour: int, part: int) -> list[bytes]:
     """Tables for blue, green and red, by which a value moves part/64 of the way to `colour`."""
-    tables = []
-    for level in colour.to_bytes(3, "little"):
-        mixed = [value + (level - value) * part // 64 for value in range(256)]
-        tables.append(bytes(mixed))
-    return tables
+    return [
+        bytes(value + (level - value) * part // 64 for value in range(256))
+        for level in colour.to_bytes(3, "little")
+    ]
 
 
 class Canvas:
@@ -1895,7 +1843,7 @@ class Canvas:
         self.pixels = bytearray(pixels or width * height * 4)
 
     def fill(self, rect: Rect, colour: int, radius: int = 0, alpha: float = 1.0) -> None:
-        """Mixed with what is there."""
+        """Fills a rectangle, mixed with what is there."""
         tables = _mixing(colour, round(alpha * 64))
         for line in self._lines(rect, radius):
             # Without a loop over a line.
@@ -1917,10 +1865,7 @@ class Canvas:
             row_from_edge = min(row, rect.height - 1 - row)
             depth = max(0.0, radius - 0.5 - row_from_edge)
             inset = round(radius - math.sqrt(radius**2 - depth**2))
-            y = rect.top + row
-            left = rect.left + inset
-            right = rect.right - inset
-            line = Rect.between(left, y, right, y + 1)
+            line = Rect(rect.left + inset, rect.top + row, rect.width - 2 * inset, 1)
             left, top, width, height = self.area.intersection(line)
             first = (top * self.width + left) * 4
             yield slice(first, first + width * height * 4)
@@ -1930,52 +1875,14 @@ class Canvas:
         for char in text:
             columns, dots = _glyph(char)
             for dot in dots:
-                left = x + scale * dot.x
-                top = y + scale * dot.y
-                square = Rect(left, top, scale, scale)
-                self.fill(square, colour)
+                self.fill(Rect(x + scale * dot.x, y + scale * dot.y, scale, scale), colour)
             x += columns * scale
         return x
 
 
 def square_around(centre: Point, reach: int) -> Rect:
     """Returns a square with so many pixels on each side of its middle."""
-    side = 2 * reach + 1
-    left = centre.x - reach
-    return Rect(left, centre.y - reach, side, side)
-
-
-def _draw_glow(
-    canvas: Canvas,
-    centre: Point,
-    radius: float,
-    stops: Sequence[tuple[float, str]],
-    fade: float = 1.0,
-) -> None:
-    """Draws a disc in the colour of each stop, up to the middle between it and the next one.
-
-    A browser has all the colours between them.
-    """
-    below = bytes(canvas.pixels)
-    edge = 1.0
-    for number, (place, rgba) in reversed([*enumerate(stops)]):
-        reach = round(radius * min(1.0, edge))
-        disc = square_around(centre, reach)
-        colour, alpha = colour_of(rgba)
-        canvas.restore(below, disc, reach)
-        canvas.fill(disc, colour, reach, alpha * fade)
-        edge = (place + stops[number - 1][0]) / 2
-
-
-def mark_places(mark: Mark) -> list[Coordinate]:
-    # Raises ToolError for a place outside the grid.
-    places = []
-    for number in "12" if mark.get("name", "drag") == "drag" else "1":
-        x = mark.get("x" + number)
-        y = mark.get("y" + number)
-        if isinstance(x, int) and isinstance(y, int):
-            places.append(Coordinate(x, y))
-    return places
+    return Rect(centre.x - reach, centre.y - reach, 2 * reach + 1, 2 * reach + 1)
 
 
 ####################################################################################################
@@ -2015,8 +1922,7 @@ def structure(declaration: str) -> type[ctypes.Structure]:
     """As Microsoft's headers have it."""
     name, members = declaration.split(": ")
     typed = [(called, C_TYPES[kind]) for kind, called in re.findall(r"(\w+) (\w+)", members)]
-    C_TYPES[name] = type(name, (ctypes.Structure,), {"_fields_": typed})
-    return C_TYPES[name]
+    return C_TYPES.setdefault(name, type(name, (ctypes.Structure,), {"_fields_": typed}))
 
 
 POINT = structure("POINT: LONG x, LONG y")
@@ -2276,7 +2182,7 @@ class Win32:
 
 
 def load_win32(rows: Mapping[str, Row] = WIN32) -> Win32:
-    """Anywhere but on Windows raises Win32Error."""
+    """Binds the functions of Windows; raises Win32Error anywhere else."""
     if sys.platform != "win32":
         raise Win32Error(
             "There is no Windows desktop here; run it on Windows 10/11, or try:"
@@ -2306,7 +2212,7 @@ def filled_text(most: int, function: WinFunction, *arguments: object) -> str:
 
 
 ####################################################################################################
-# Sources - who knows controls: UI Automation through COM, and Windows of its windows
+# Sources - who knows controls and programs: UI Automation and the shell through COM, and windows
 ####################################################################################################
 
 RECT = LONG * 4  # left, top, right, bottom
@@ -2450,8 +2356,10 @@ class UIAutomation:
 
     @cached_property
     def automation(self) -> ComObject:
-        wanted = guid(CLSID_CUIAutomation), None, CLSCTX_INPROC_SERVER, guid(IID_IUIAutomation)
-        return com_object(self.api, self.api.CoCreateInstance, *wanted)
+        clsid = guid(CLSID_CUIAutomation)
+        iid = guid(IID_IUIAutomation)
+        created = self.api.CoCreateInstance
+        return com_object(self.api, created, clsid, None, CLSCTX_INPROC_SERVER, iid)
 
     @cached_property
     def request(self) -> ComObject:
@@ -2484,21 +2392,10 @@ class AutomationElement(NamedTuple):
     def is_shown(self) -> bool:
         return not self._property("is offscreen")
 
-    def children(self) -> Iterator[AutomationElement]:
-        return self._from("GetFirstChildElementBuildCache", "GetNextSiblingElementBuildCache")
-
-    def before(self) -> Iterator[AutomationElement]:
-        return self._from(*["GetPreviousSiblingElementBuildCache"] * 2)
-
-    def _from(self, method: str, then: str) -> Iterator[AutomationElement]:
-        # One request each: nobody has to make ten thousand rows for the first of them.
-        found = self
-        while True:
-            found = self.source.element(self.source.walker, method, found.element.address)
-            if not found.element.address:
-                return
-            yield found
-            method = then
+    def step(self, way: str) -> AutomationElement | None:
+        method = f"Get{way}ElementBuildCache"
+        found = self.source.element(self.source.walker, method, self.element.address)
+        return found if found.element.address else None
 
     def control(self) -> Control:
         box = filled_in(RECT, self.element.call, "get_CachedBoundingRectangle")
@@ -2506,10 +2403,9 @@ class AutomationElement(NamedTuple):
         password = bool(self._property("is password"))
         state = "is selected" if role == "radio button" else "toggle state"
         read_only = self._property("is read-only")
+        fixed = role in TEXT_ROLES and read_only is True
         if role == "combo box":  # one that only lists may have no value that could be read-only
             fixed = read_only is not False
-        else:
-            fixed = role in TEXT_ROLES and read_only is True
         return Control(
             name=plain_line(self._text("name") or "", TEXT_MOST),
             role=role,
@@ -2532,9 +2428,9 @@ class AutomationElement(NamedTuple):
         api = self.source.api
         found = VARIANT()
         ignore_default = True
-        wanted = _UIA_PROPERTIES[name], ignore_default, byref(found)
+        number = _UIA_PROPERTIES[name]
         try:
-            self.element.call("GetCachedPropertyValueEx", *wanted)
+            self.element.call("GetCachedPropertyValueEx", number, ignore_default, byref(found))
             if found.vt == VT_I4:
                 return LONG(found.value).value
             if found.vt == VT_BOOL:
@@ -2547,17 +2443,13 @@ class AutomationElement(NamedTuple):
             api.VariantClear(byref(found))
 
 
-CHECKABLE = frozenset({"checkbox", "radio button"})
-
-
 GUITHREADINFO = structure(
     "GUITHREADINFO: DWORD cbSize, DWORD flags, HWND hwndActive, HWND hwndFocus, HWND hwndCapture,"
     " HWND hwndMenuOwner, HWND hwndMoveSize, HWND hwndCaret,"
     " LONG left, LONG top, LONG right, LONG bottom"
 )
-GW_HWNDNEXT = 2
-GW_HWNDPREV = 3
-GW_CHILD = 5
+# What GetWindow takes for a step: GW_CHILD, GW_HWNDNEXT, GW_HWNDPREV.
+GW_WAYS = {"FirstChild": 5, "NextSibling": 2, "PreviousSibling": 3}
 GWL_STYLE = -16
 ES_PASSWORD = 0x20
 WM_GETTEXT = 0x000D
@@ -2599,7 +2491,7 @@ _BUTTON_ROLES = (
 
 
 def window_process(api: Win32, handle: int) -> int:
-    """0 if the window is gone."""
+    """Returns the number of a window's process, 0 if the window is gone."""
     return int(filled_in(DWORD, api.GetWindowThreadProcessId, handle).value)
 
 
@@ -2652,9 +2544,12 @@ class WindowHandles:
     ) -> int | None:
         """Asks a window by a message; None if it does not answer in time."""
         answer = WPARAM()
-        how = message, size, buffer, SMTO_ABORTIFHUNG, MESSAGE_MS, byref(answer)
         # Of one that does not answer each further message would take as long.
-        self.listens = self.listens and bool(self.api.SendMessageTimeoutW(handle, *how))
+        self.listens = self.listens and bool(
+            self.api.SendMessageTimeoutW(
+                handle, message, size, buffer, SMTO_ABORTIFHUNG, MESSAGE_MS, byref(answer)
+            )
+        )
         return answer.value if self.listens else None
 
 
@@ -2666,17 +2561,9 @@ class WindowElement(NamedTuple):
     def is_shown(self) -> bool:
         return bool(self.api.IsWindowVisible(self.handle))
 
-    def children(self) -> Iterator[WindowElement]:
-        return self._from(GW_CHILD, GW_HWNDNEXT)
-
-    def before(self) -> Iterator[WindowElement]:
-        return self._from(GW_HWNDPREV, GW_HWNDPREV)
-
-    def _from(self, way: int, then: int) -> Iterator[WindowElement]:
-        found = self.api.GetWindow(self.handle, way)
-        while found:
-            yield WindowElement(self.source, self.api, found)
-            found = self.api.GetWindow(found, then)
+    def step(self, way: str) -> WindowElement | None:
+        found = self.api.GetWindow(self.handle, GW_WAYS[way])
+        return WindowElement(self.source, self.api, found) if found else None
 
     def control(self) -> Control:
         style = self.api.GetWindowLongW(self.handle, GWL_STYLE)
@@ -2685,9 +2572,9 @@ class WindowElement(NamedTuple):
         password = role == "edit" and (not style or bool(style & ES_PASSWORD))
         text = None if password else self._text()
         is_field = role in FIELDS
-        fixing = _FIXING.get(role, 0)
+        fixing = _FIXING.get(role, -1)  # no style has all bits
         checked = None
-        if role in CHECKABLE:
+        if role in ("checkbox", "radio button"):
             checked = ON_OFF.get(self.source.message(self.handle, BM_GETCHECK))
         return Control(
             name="" if is_field else plain_line(text or "", TEXT_MOST).replace("&", ""),
@@ -2698,7 +2585,7 @@ class WindowElement(NamedTuple):
             focused=focus_window(self.api) == self.handle,
             password=password,
             checked=checked,
-            fixed=fixing > 0 and style & fixing == fixing,
+            fixed=style & fixing == fixing,
         )
 
     def _role(self, style: int) -> str:
@@ -2720,10 +2607,6 @@ class WindowElement(NamedTuple):
         # Which does not ask the window, if it is another process's.
         return filled_text(TEXT_MOST, self.api.GetWindowTextW, self.handle) or None
 
-
-####################################################################################################
-# Shell - what programs Windows can start
-####################################################################################################
 
 COINIT_APARTMENTTHREADED = 2
 COINIT_DISABLE_OLE1DDE = 4
@@ -2747,9 +2630,8 @@ def programs_in(folder: Path, pattern: str) -> Iterator[Program]:
         return
     with suppress(OSError):  # a folder of the network that is away
         for path in sorted(folder.glob(pattern)):
-            files: tuple[str, ...] = (path.name.lower(),)
-            if path.suffix.lower() == ".lnk":
-                files = files_in_shortcut(path)
+            is_shortcut = path.suffix.lower() == ".lnk"
+            files = files_in_shortcut(path) if is_shortcut else (path.name.lower(),)
             yield Program(path.stem, str(path), files)
 
 
@@ -2784,9 +2666,7 @@ def packaged_apps(api: Win32) -> Iterator[Program]:
 def _listed_apps(api: Win32) -> Iterator[Program]:
     parsed = api.SHCreateItemFromParsingName
     folder = com_object(api, parsed, APPS_FOLDER, None, guid(IID_IShellItem))
-    how = (None, guid(BHID_EnumItems), guid(IID_IEnumShellItems))
-    items = folder.take("BindToHandler", *how)
-
+    items = folder.take("BindToHandler", None, guid(BHID_EnumItems), guid(IID_IEnumShellItems))
     while True:
         found = LPVOID()
         items.call("Next", 1, byref(found), None)
@@ -3151,7 +3031,9 @@ class WindowsDesktop:
         try:
             title = filled_text(TITLE_CHARACTERS, self.api.GetWindowTextW, handle)
             class_name = filled_text(CLASS_CHARACTERS, self.api.GetClassNameW, handle)
-            rect = self._seen_place(handle)
+            # Where it is seen: its frame may reach some 7 pixels further, as nobody sees.
+            seen = self._told_by_dwm(handle, DWMWA_EXTENDED_FRAME_BOUNDS, 4)
+            rect = Rect.between(*seen) if any(seen) else window_place(self.api, handle)
         except Win32Error:
             return None  # it was closed in this very moment
         program, rights = process_owner(self.api, window_process(self.api, handle))
@@ -3170,13 +3052,6 @@ class WindowsDesktop:
             class_name=class_name,
             owner=self.window(owner) if owner != handle else None,
         )
-
-    def _seen_place(self, handle: int) -> Rect:
-        # Where a window is seen: its frame may reach some 7 pixels further, as nobody sees.
-        seen = self._told_by_dwm(handle, DWMWA_EXTENDED_FRAME_BOUNDS, 4)
-        if any(seen):
-            return Rect.between(*seen)
-        return window_place(self.api, handle)
 
     @cached_property
     def _own_rights(self) -> int:
@@ -3421,20 +3296,23 @@ def known_controls(automation: UIAutomation, where: Where, seconds: float) -> Kn
 def _told(source: Source, where: Where, inner: int, end: float) -> Iterator[Control]:
     # What one source knows; of a window and its pop-ups what can be seen and tells.
     api = source.api
-    handles = [inner]
-    if isinstance(where, Window):
-        handles = [*popups_of(api, inner), inner]
-    for handle in handles:
+    whole = isinstance(where, Window)
+    for handle in [*popups_of(api, inner), inner] if whole else [inner]:
         window = int(api.GetAncestor(handle, GA_ROOT) or 0)
         process = window_process(api, handle)
         element = source.at(handle, where)
-        known: Iterable[Control]
-        if isinstance(where, Window):
-            known = _listed(element, window_place(api, handle), end)
-        else:
-            known = [named_control(element)]
+        known: Iterable[Control] = (
+            _listed(element, window_place(api, handle), end) if whole else [named_control(element)]
+        )
         for control in known:
             yield replace(control, window=window, process=process)
+
+
+def _in_a_row(found: Element | None, way: str) -> Iterator[Element]:
+    # One request each: nobody has to make ten thousand rows for the first of them.
+    while found:
+        yield found
+        found = found.step(way)
 
 
 def _in_time(end: float) -> None:
@@ -3447,8 +3325,8 @@ def _listed(root: Element, shown: Rect, end: float) -> Iterator[Control]:
     waiting = deque([root])
     while waiting:
         _in_time(end)
-        inner: Iterable[Element] = waiting.popleft().children()
-        for child in islice(inner, ROWS_MOST):
+        first = waiting.popleft().step("FirstChild")
+        for child in islice(_in_a_row(first, "NextSibling"), ROWS_MOST):
             _in_time(end)
             if not child.is_shown():
                 continue
@@ -3467,8 +3345,8 @@ def named_control(element: Element) -> Control:
     control = element.control()
     if control.name or control.role not in FIELDS:
         return control
-    beside: Iterable[Element] = element.before()
     with suppress(Win32Error):  # it is a field all the same
+        beside = _in_a_row(element.step("PreviousSibling"), "PreviousSibling")
         before = next((one for one in islice(beside, HIDDEN_MOST) if one.is_shown()), element)
         label = before.control()
         # Programs that make their last control first have the text of the field below before it.
@@ -3526,25 +3404,22 @@ class ControlsWorker:
         self._worker: tuple[BaseProcess, Connection] | None = None
         # When it has to have answered what it owes, at first that it is ready; 0: it is free.
         self._due = 0.0
-        self._was_awaited = False
+        self._patience_s = STARTING_S  # once, with one that is only starting
         self._started = 0
 
     def ask(self, where: Where) -> Sequence[Control]:
-        free_s = ANSWER_S if isinstance(where, Window) else FREE_S
-        if not self._was_awaited:
-            self._was_awaited = True
-            free_s = STARTING_S
-        found = []
-        for control in self.query(where, ANSWER_S, free_s).controls:
-            if isinstance(where, Window):
-                program = where.program
-            else:
-                program, _ = process_owner(self.api, control.process)
-            found.append(replace(control, program=program))
-        return found
+        free_s = max(self._patience_s, ANSWER_S if isinstance(where, Window) else FREE_S)
+        self._patience_s = 0.0
+        found = self.query(where, ANSWER_S, free_s).controls
+        if isinstance(where, Window):
+            return [replace(control, program=where.program) for control in found]
+        return [
+            replace(control, program=process_owner(self.api, control.process)[0])
+            for control in found
+        ]
 
     def report(self, window: Window) -> tuple[str, bool, str]:
-        """For --check: what is seen of a window, whether that is anything, and what failed."""
+        """Tells --check what is seen of a window, whether that is anything, and what failed."""
         self.query(None, START_S)  # which may have to start first
         began = time.monotonic()
         known = self.query(window, HANG_S)
@@ -3624,7 +3499,7 @@ class ControlsWorker:
             process.kill()
             pipe.close()
         self._worker = None
-        self._was_awaited = False
+        self._patience_s = STARTING_S
 
     def _replace(self, why: str) -> None:
         # `why` is the problem if it was the last.
@@ -4325,9 +4200,7 @@ def fold_label(label: str) -> str:
 
 
 def quoted_title(window: Window | None) -> str:
-    if window is None:
-        return "none"
-    return in_quotes(window.title, 60)
+    return in_quotes(window.title, 60) if window else "none"
 
 
 # The key of each code, first those that are held; where a code has several, the first of them.
@@ -6373,6 +6246,7 @@ FRONT_S = 2.0  # Windows has so long to bring a window to the front
 
 
 HELD_TRIES = 3
+DRAG_STEP_S = 0.008  # between the moves of a drag, and before its release
 PRESS_S = 0.02  # down until up again: games and remote desktops see no shorter press
 FETCH = "win+shift+left moves it to the next monitor, win+left to a half of its own"
 CENTRE = Coordinate(GRID // 2, GRID // 2)
@@ -6509,14 +6383,13 @@ class Hands:
         self.click(args)
 
     def _drag_on(self, first: Point, last: Point) -> None:
-        step_s = self.config.drag_step_ms / 1000
         steps = self.config.drag_steps
         for step in range(1, steps + 1):
             x = first.x + (last.x - first.x) * step // steps
             y = first.y + (last.y - first.y) * step // steps
             self._move(Point(x, y))
-            self.clock.sleep(step_s)
-        self.clock.sleep(step_s)  # targets look at the place only after a short rest
+            self.clock.sleep(DRAG_STEP_S)
+        self.clock.sleep(DRAG_STEP_S)  # targets look at the place only after a short rest
 
     def scroll(self, args: JsonDict, way: int = -1, horizontal: bool = False) -> None:
         """As far as the act says, or by `scroll_ticks`; 1 is up, -1 is down."""
@@ -10130,13 +10003,12 @@ def delete_old_runs(config: Config, spared: Iterable[Path]) -> None:
                 size += path.lstat().st_size
             beyond = place >= RUNS_MOST or 0 < config.keep_megabytes << 20 < size
             if beyond and run.resolve() not in in_use:
-                records = read_journal(run).records
-                kinds = [record.kind for record in records]
+                records = read_journal(run).records or [Record()]
+                began = records[0]  # the folder's name proves no run
+                may_go = isinstance(began, RunRecord) and began.model != BY_HAND
                 age_s = time.time() - (run / "turns.jsonl").stat().st_mtime
-                is_over = age_s >= UNENDED_KEPT_S or kinds[-1:] == ["end"]
-                shown = any(vars(record).get("model") == BY_HAND for record in records[:1])
-                stays = shown or (run / RESULTS_FILE).exists()
-                if is_over and kinds[:1] == ["run"] and not stays:  # its name proves nothing
+                is_over = age_s >= UNENDED_KEPT_S or isinstance(records[-1], EndRecord)
+                if may_go and is_over and not (run / RESULTS_FILE).exists():
                     shutil.rmtree(run, ignore_errors=True)
 
 
@@ -10221,9 +10093,8 @@ class ExecutionLogger:
             self._turns = open_log(self.folder / "turns.jsonl")
             if not hold_alone(self._turns):
                 raise ConfigError(f"Another agent.py works on {self.folder}; wait until it ends.")
-            if old:
-                written = in_run(old, "turns.jsonl").read_bytes()
-                self._turns.truncate(written.rfind(b"\n") + 1)
+            written = (self.folder / "turns.jsonl").read_bytes()
+            self._turns.truncate(written.rfind(b"\n") + 1)  # a torn last line of an old run
 
     def say(self, text: str, level: int = 1) -> None:
         """Tells a person a line."""
@@ -12808,7 +12679,7 @@ def ask_for_checks(run: Run) -> None:
     """Asks the model once what proves the task, where no plan says it."""
     progress = run.progress
     planned = "planner" in run.profile.roles
-    if run.config.derive_checks and not (planned or progress.done_when):
+    if run.config.second_opinion and not (planned or progress.done_when):
         said = examined(run, f"TASK: {progress.task}\n\nHow can one see that it is done?")
         sentence = [] if re.match(r"(?i)(?:yes|no)\b|.*\n", said) else [said]
         progress.done_when = real_checks(run, _LISTED.findall(said) or sentence)
@@ -14447,6 +14318,47 @@ BOXES_MOST = 8
 
 
 OBSERVATION_CHARS = 1500  # of its story that the model gets back: three times what it is asked for
+
+
+def colour_of(rgba: str) -> tuple[int, float]:
+    """Returns 0xRRGGBB and the opacity."""
+    found = RGBA.match(rgba)
+    assert found  # as marks_of sees to
+    *channels, alpha = found.groups()
+    return int.from_bytes(bytes(map(int, channels)), "big"), float(alpha)
+
+
+def _draw_glow(
+    canvas: Canvas,
+    centre: Point,
+    radius: float,
+    stops: Sequence[tuple[float, str]],
+    fade: float = 1.0,
+) -> None:
+    """Draws a disc in the colour of each stop, up to the middle between it and the next one.
+
+    A browser has all the colours between them.
+    """
+    below = bytes(canvas.pixels)
+    edge = 1.0
+    for number, (place, rgba) in reversed([*enumerate(stops)]):
+        reach = round(radius * min(1.0, edge))
+        disc = square_around(centre, reach)
+        colour, alpha = colour_of(rgba)
+        canvas.restore(below, disc, reach)
+        canvas.fill(disc, colour, reach, alpha * fade)
+        edge = (place + stops[number - 1][0]) / 2
+
+
+def mark_places(mark: Mark) -> list[Coordinate]:
+    # Raises ToolError for a place outside the grid.
+    places = []
+    for number in "12" if mark.get("name", "drag") == "drag" else "1":
+        x = mark.get("x" + number)
+        y = mark.get("y" + number)
+        if isinstance(x, int) and isinstance(y, int):
+            places.append(Coordinate(x, y))
+    return places
 
 
 def _draw_label(canvas: Canvas, text: str, place: Point, gap: int, taken: list[Rect]) -> None:
@@ -16467,8 +16379,8 @@ planner commander | reply_corrections | 0 | | a correction costs less than a los
 all | request_retries | 0 | | a server that reloads its model refuses for some seconds
 planner commander chat pointer | model_failures | 0 | | one failed exchange need not end a run
 all | verify_completion | false | | small models claim completion too early
-all | derive_checks | false | | a check that was named first is not bent to the claim
-all | second_opinion | false | | a judge is led by how it is asked
+all | second_opinion | false | | a judge is led by how it is asked, and a check that was named \
+first is not bent to the claim
 all | last_look | false | | a task may be done where a run gives up
 all | calibration | false | | a steady error of a model's places can be measured
 planner commander | context | task, plan, OPERATING_MODE, CURRENT_TURN, archives, the last 8 \

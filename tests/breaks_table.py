@@ -69,7 +69,7 @@ ROWS = (
     ("path-slash-first", "Proof", "a path with a slash and a backslash at its front leads elsewhere", "", "(?![\\\\/]{2})", "(?!//|\\\\\\\\)"),
     ("path-of-two-slashes", "Proof", "a path with two slashes at its front leads elsewhere", "", "(?![\\\\/]{2})", "(?!\\\\\\\\|\\\\/|/\\\\)"),
     ("hotkey-typed", "Hands", "no key that people write with is a hotkey", "refuse_hotkey", "if writes or types_character(keys):", "if not keys:"),
-    ("frame-seen", "Windows desktop", "a window is where it is seen", "WindowsDesktop._seen_place", "if any(seen):", "if not any(seen):"),
+    ("frame-seen", "Windows desktop", "a window is where it is seen", "WindowsDesktop.window", "if any(seen) else", "if not any(seen) else"),
     ("late-answer", "Controls", "an answer about controls may take a second", "ControlsWorker.ask", "self.query(where, ANSWER_S, free_s)", "self.query(where, FREE_S, free_s)"),
     ("lone-sign", "Hands", "a lone sign is typed where its key is another one's", "Hands.press", "or not self.desktop.types", "or self.desktop.types"),
     ("blank-frame", "Eyes", "a screen of one colour is waited for", "Eyes._refuse_blank", "if not frame.blank:", "if True:"),

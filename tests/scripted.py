@@ -320,7 +320,7 @@ class Trial:
 
 
 # For scripts that answer no request of a judge: each of these asks once more.
-FEWER_REQUESTS = {"last_look": False, "derive_checks": False, "second_opinion": False}
+FEWER_REQUESTS = {"last_look": False, "second_opinion": False}
 
 
 class EngineCase(unittest.TestCase):

@@ -263,8 +263,8 @@ class Takeover(GateCase):
     def test_the_person_moving_the_mouse_during_a_drag_ends_it_released(self) -> None:
         hold = 0.012  # what a move takes; during it program and person contend for the mouse
         for after in range(12):
-            stage = Stage(config={"drag_step_ms": 20})
-            rest = hold + 0.02 + (hold + 0.02) * (after + 1)
+            stage = Stage()
+            rest = hold + 0.02 + (hold + 0.008) * (after + 1)
             stage.clock.at(rest - 0.001, lambda s=stage: s.world.person(Point(1500, 900)))
             performed = stage.attempt("drag")
             self.assertIn("moved the mouse in the middle", performed.result)

@@ -107,7 +107,7 @@ class Closer(EngineCase):
 
     def test_recovery_keys_and_the_last_look_see_the_whole_screen(self) -> None:
         says = {"planner": PLAN, "executor": NOWHERE, "verifier": text("1 NO: no")}
-        settings = {"derive_checks": False, "second_opinion": False, "stall_stop": 4}
+        settings = {"second_opinion": False, "stall_stop": 4}
         for name, most in (("_recovery", 9), ("_end", 2)):
             trial = self.trial(lambda r: says[role_of(r)], max_steps=most, **settings)
             trial.desktop.dead = True

@@ -35,7 +35,7 @@ SEED = 20
 # Faults of a server that are about the one request and the model; after any other nothing can be asked.
 ANSWERED = ("context", "no_vision", "no_tools", "error", "not_json", "server", "timeout")
 ANSWERED += ("pictures", "roles", "template")
-ALONE = {"last_look": False, "derive_checks": False, "second_opinion": False, "controls": "off"}
+ALONE = {"last_look": False, "second_opinion": False, "controls": "off"}
 CLAIM = call(
     "report_mission_complete",
     evidence="All that the task asks for is done, and the picture shows it: what was wanted is"

@@ -97,7 +97,7 @@ ADVICE = (
     ("targets hit", 0.4, "This model cannot point; use another one."),
     ("targets of 16 pixels hit", 0.8, "Small things are missed: try --set image_tokens=2048."),
     ("texts read exactly", 0.8, "Small letters are misread: try --set image_tokens=2048."),
-    ("unfinished screens refused", 0.9, "It believes unfinished screens: keep --set second_opinion=true and --set derive_checks=true, and name a file in the task."),
+    ("unfinished screens refused", 0.9, "It believes unfinished screens: keep --set second_opinion=true, and name a file in the task."),
 )  # fmt: skip
 GRAMMARS = {"tools": "--set calls=tools", "text": "--set calls=text"}
 CALLS = "calls usable at once, "

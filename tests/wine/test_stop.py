@@ -62,7 +62,7 @@ class Interrupted(RunCase):
         downs, ups = self.count("WM_LBUTTONDOWN"), self.count("WM_LBUTTONUP")
         drag = call("drag_screen_element", element_name="area", start=start, end=over)
         with Scripted([drag]) as model:
-            program = self.start(model, "drag_step_ms=400")
+            program = self.start(model, "drag_steps=500")
             until("the button is down", lambda: self.count("WM_LBUTTONDOWN") > downs)
             moves = self.count("WM_MOUSEMOVE")
             until("it drags", lambda: self.count("WM_MOUSEMOVE") > moves)
