@@ -13672,142 +13672,6 @@ REVIEW_QUESTION = """Review the recent actions: is there progress, failure, comp
 next instruction."""
 
 
-def chosen_grammar(config: Config, profile: Profile, model: ModelInfo) -> Grammar | None:
-    """Returns the grammar of the role that acts, None for tools; raises ConfigError."""
-    name = config.executor_grammar or TOOLS_GRAMMAR
-    has_turns = profile.loop in ("native", "two_agent")
-    if not config.vision and not (has_turns and name == TOOLS_GRAMMAR):
-        raise ConfigError(
-            "Without pictures a model knows the list of controls only, which the profiles planner,"
-            " commander and native have with tools; leave --no-vision or the grammar away."
-        )
-    if name not in (TOOLS_GRAMMAR, *GRAMMARS):
-        raise ConfigError(f"There is no grammar {name[:40]!r}; there are {', '.join(GRAMMARS)}.")
-    if not (has_turns or name == TOOLS_GRAMMAR):
-        raise ConfigError(f"Profile {profile.name} takes no grammar; native or planner does.")
-    if config.vision and profile.loop == "native":
-        name = config.executor_grammar or trained_in(model)
-    return GRAMMARS.get(name)
-
-
-def grammar_name(grammar: Grammar | None) -> str:
-    """Returns what a setting calls a grammar."""
-    return grammar.name if grammar else TOOLS_GRAMMAR
-
-
-def at_size_of(desktop: Desktop, config: Config) -> Config:
-    """Returns the config with the size of the desktop's pictures."""
-    size = frame_size(resolve_area(config.area, desktop), config)
-    return replace(config, screen_capture_w=size.width, screen_capture_h=size.height)
-
-
-NATIVE_NOTES = """\
-{dry_run}
-Your last thought: {thought}
-Your last step: {effect}
-{recovered}
-The last {stalled} steps made no progress; do something different.
-{listed}"""
-STEP_CHARS = 160
-
-
-def unseen_effect(record: ActionRecord) -> str:
-    """Tells what came of a turn, where the picture after it does not show that."""
-    if record.changed is None:
-        return record.result
-    return "" if record.changed else "the screen did not change"
-
-
-def shown_to(grammar: Grammar, words: str, image: bytes) -> list[Message]:
-    """Returns words and a picture in the order of a grammar."""
-    if words and grammar.text_apart:
-        return [Message("user", words), Message("user", "", image)]
-    return [Message("user", "", image, before=words)]
-
-
-def reply_as_it_was(reply: Reply) -> str:
-    """Returns a reply as the model gets it again: without its thoughts, with its call."""
-    said = [strip_think(reply.text)]
-    native = replace(reply, message={**reply.message, "content": ""})
-    for call in harmless_calls(native)[:1]:
-        arguments = json.dumps(call.arguments, ensure_ascii=False)
-        said.append(call_in_text(call.name, arguments))
-    return "\n".join(said).strip()
-
-
-class NativeTurn(NamedTuple):
-    """A turn whose picture is still shown."""
-
-    image: bytes
-    reply: str  # as it was
-    number: int
-
-
-class Native:
-    """Asks the executor in the grammar of its model, and keeps the turns whose picture is shown."""
-
-    def __init__(self, run: Run, grammar: Grammar) -> None:
-        self.run = run
-        self.grammar = grammar
-        config = run.config
-        size = frame_size(resolve_area(config.area, run.eyes.desktop), config)
-        self.picture = grammar.picture.seen_size(size)
-        run.eyes.picture = self.picture
-        # Before the present turn, as many as keep their picture.
-        most = config.keep_last_screenshots or grammar.screenshots
-        self.shown: deque[NativeTurn] = deque(maxlen=most - 1)
-
-    def request(self, look: Look) -> Asking:
-        """Shows the last turns with their pictures, the first with the task and steps before it."""
-        # The last has notes on what no picture tells; without them a reply that was refused, and is
-        # shown as it was, would be repeated for ever.
-        run = self.run
-        progress = run.progress
-        grammar = self.grammar
-        memory = progress.memory
-        first_shown = self.shown[0].number if self.shown else progress.turn
-        archived = any(snapshot.turns for snapshot in memory.all_snapshots)
-        told = ["(earlier steps, left out)"] if archived else []
-        for record in memory.active_history:
-            if record.turn < first_shown:
-                line = cut(record.response_text or f"{record.tool} {record.args}", STEP_CHARS)
-                effect = cut(unseen_effect(record), STEP_CHARS)
-                told.append(f"{line} ({effect})" if effect else line)
-        words = grammar.first_text(progress.execution_instructions or progress.task, told)
-        messages: list[Message] = []
-        for earlier in self.shown:
-            messages += shown_to(grammar, words, earlier.image)
-            words = ""
-            messages.append(Message("assistant", earlier.reply))
-        last = memory.get_last_action_for_validation()
-        listed = run.controls.listed(look, grammar.sides(self.picture))
-        notes = fill_form(
-            NATIVE_NOTES,
-            dry_run=DRY_RUN if run.config.dry_run else "",
-            thought=cut(last.reasoning, THOUGHT_CHARS),
-            effect=cut(unseen_effect(last), EVIDENCE_CHARS),
-            recovered=RECOVERED if progress.just_recovered else "",
-            stalled=run.told_stalls,
-            listed=listed and LISTED.format(listed),
-        )
-        messages += shown_to(grammar, f"{words}\n\n{notes}".strip(), look.base64)
-        asking = native_asking(grammar, run.config, self.picture, messages)
-        return asking._replace(
-            role=run.executor,
-            shrinks=len(memory.active_history) + len(self.shown) > 1,
-            corrections=run.config.reply_corrections,
-            advice=grammar.correction,
-        )
-
-    def read(self, reply: Reply) -> Act:
-        act, is_its_form = read_any(reply, self.picture, self.grammar.name)
-        if not is_its_form:
-            another = f"another grammar than {self.grammar.name}"
-            told = f"note: the model answers in {another}; see --grammar."
-            self.run.session.say_once(another, told)
-        return act
-
-
 class TwoAgents(Loop):
     """A planner that does not see the screen, and an executor that does, or one alone."""
 
@@ -14036,6 +13900,142 @@ class TwoAgents(Loop):
         interval = self.run.config.review_interval or sys.maxsize
         if self.has_planner and (progress.needs_review or progress.since_review >= interval):
             progress.mode = "PLANNING"
+
+
+NATIVE_NOTES = """\
+{dry_run}
+Your last thought: {thought}
+Your last step: {effect}
+{recovered}
+The last {stalled} steps made no progress; do something different.
+{listed}"""
+STEP_CHARS = 160
+
+
+def unseen_effect(record: ActionRecord) -> str:
+    """Tells what came of a turn, where the picture after it does not show that."""
+    if record.changed is None:
+        return record.result
+    return "" if record.changed else "the screen did not change"
+
+
+def shown_to(grammar: Grammar, words: str, image: bytes) -> list[Message]:
+    """Returns words and a picture in the order of a grammar."""
+    if words and grammar.text_apart:
+        return [Message("user", words), Message("user", "", image)]
+    return [Message("user", "", image, before=words)]
+
+
+def reply_as_it_was(reply: Reply) -> str:
+    """Returns a reply as the model gets it again: without its thoughts, with its call."""
+    said = [strip_think(reply.text)]
+    native = replace(reply, message={**reply.message, "content": ""})
+    for call in harmless_calls(native)[:1]:
+        arguments = json.dumps(call.arguments, ensure_ascii=False)
+        said.append(call_in_text(call.name, arguments))
+    return "\n".join(said).strip()
+
+
+class NativeTurn(NamedTuple):
+    """A turn whose picture is still shown."""
+
+    image: bytes
+    reply: str  # as it was
+    number: int
+
+
+class Native:
+    """Asks the executor in the grammar of its model, and keeps the turns whose picture is shown."""
+
+    def __init__(self, run: Run, grammar: Grammar) -> None:
+        self.run = run
+        self.grammar = grammar
+        config = run.config
+        size = frame_size(resolve_area(config.area, run.eyes.desktop), config)
+        self.picture = grammar.picture.seen_size(size)
+        run.eyes.picture = self.picture
+        # Before the present turn, as many as keep their picture.
+        most = config.keep_last_screenshots or grammar.screenshots
+        self.shown: deque[NativeTurn] = deque(maxlen=most - 1)
+
+    def request(self, look: Look) -> Asking:
+        """Shows the last turns with their pictures, the first with the task and steps before it."""
+        # The last has notes on what no picture tells; without them a reply that was refused, and is
+        # shown as it was, would be repeated for ever.
+        run = self.run
+        progress = run.progress
+        grammar = self.grammar
+        memory = progress.memory
+        first_shown = self.shown[0].number if self.shown else progress.turn
+        archived = any(snapshot.turns for snapshot in memory.all_snapshots)
+        told = ["(earlier steps, left out)"] if archived else []
+        for record in memory.active_history:
+            if record.turn < first_shown:
+                line = cut(record.response_text or f"{record.tool} {record.args}", STEP_CHARS)
+                effect = cut(unseen_effect(record), STEP_CHARS)
+                told.append(f"{line} ({effect})" if effect else line)
+        words = grammar.first_text(progress.execution_instructions or progress.task, told)
+        messages: list[Message] = []
+        for earlier in self.shown:
+            messages += shown_to(grammar, words, earlier.image)
+            words = ""
+            messages.append(Message("assistant", earlier.reply))
+        last = memory.get_last_action_for_validation()
+        listed = run.controls.listed(look, grammar.sides(self.picture))
+        notes = fill_form(
+            NATIVE_NOTES,
+            dry_run=DRY_RUN if run.config.dry_run else "",
+            thought=cut(last.reasoning, THOUGHT_CHARS),
+            effect=cut(unseen_effect(last), EVIDENCE_CHARS),
+            recovered=RECOVERED if progress.just_recovered else "",
+            stalled=run.told_stalls,
+            listed=listed and LISTED.format(listed),
+        )
+        messages += shown_to(grammar, f"{words}\n\n{notes}".strip(), look.base64)
+        asking = native_asking(grammar, run.config, self.picture, messages)
+        return asking._replace(
+            role=run.executor,
+            shrinks=len(memory.active_history) + len(self.shown) > 1,
+            corrections=run.config.reply_corrections,
+            advice=grammar.correction,
+        )
+
+    def read(self, reply: Reply) -> Act:
+        act, is_its_form = read_any(reply, self.picture, self.grammar.name)
+        if not is_its_form:
+            another = f"another grammar than {self.grammar.name}"
+            told = f"note: the model answers in {another}; see --grammar."
+            self.run.session.say_once(another, told)
+        return act
+
+
+def chosen_grammar(config: Config, profile: Profile, model: ModelInfo) -> Grammar | None:
+    """Returns the grammar of the role that acts, None for tools; raises ConfigError."""
+    name = config.executor_grammar or TOOLS_GRAMMAR
+    has_turns = profile.loop in ("native", "two_agent")
+    if not config.vision and not (has_turns and name == TOOLS_GRAMMAR):
+        raise ConfigError(
+            "Without pictures a model knows the list of controls only, which the profiles planner,"
+            " commander and native have with tools; leave --no-vision or the grammar away."
+        )
+    if name not in (TOOLS_GRAMMAR, *GRAMMARS):
+        raise ConfigError(f"There is no grammar {name[:40]!r}; there are {', '.join(GRAMMARS)}.")
+    if not (has_turns or name == TOOLS_GRAMMAR):
+        raise ConfigError(f"Profile {profile.name} takes no grammar; native or planner does.")
+    if config.vision and profile.loop == "native":
+        name = config.executor_grammar or trained_in(model)
+    return GRAMMARS.get(name)
+
+
+def grammar_name(grammar: Grammar | None) -> str:
+    """Returns what a setting calls a grammar."""
+    return grammar.name if grammar else TOOLS_GRAMMAR
+
+
+def at_size_of(desktop: Desktop, config: Config) -> Config:
+    """Returns the config with the size of the desktop's pictures."""
+    size = frame_size(resolve_area(config.area, desktop), config)
+    return replace(config, screen_capture_w=size.width, screen_capture_h=size.height)
 
 
 ####################################################################################################
