@@ -12062,11 +12062,10 @@ class Progress(StateRecord):
 
     def is_new_try(self, act: Act, step: int = 1) -> bool:
         """Tells whether nothing was done so since the last new screen, within such steps."""
-        tried: list[object] = [act.name, keys_of(act)]
-        for place in act.places:
-            tried.append((place.x // step, place.y // step))
-        new = tuple(tried) not in self.tried
-        self.tried.add(tuple(tried))
+        places = [(place.x // step, place.y // step) for place in act.places]
+        tried = (act.name, keys_of(act), *places)
+        new = tried not in self.tried
+        self.tried.add(tried)
         return new
 
 
