@@ -7445,9 +7445,6 @@ def listening(api: Win32) -> Iterator[Callable[[], list[Note]]]:
 # Server answers - what a model server says: tokens, models, and its faults told apart
 ####################################################################################################
 
-# JSON from outside: whatever is taken from it has to be looked at first.
-JsonObject = Mapping[str, object]
-
 CONTEXT_LEAST = 6000  # tokens: a turn takes about 3,900, its reply up to 1,400
 CONTEXT_ADVISED = 8192
 SAID_CHARS_MOST = 2000  # of an error's text that are searched; "no model " 17,000 times took 23 s
@@ -7467,7 +7464,7 @@ class Usage(NamedTuple):
         return sum(filter(None, self[:2]))
 
 
-def words_of(message: JsonObject) -> str:
+def words_of(message: JsonDict) -> str:
     return message_text(message.get("content"))
 
 
@@ -8154,16 +8151,15 @@ def strip_think(text: str) -> str:
     return parted(text)[0]
 
 
-def _field_of_thoughts(message: JsonObject) -> str:
+def _field_of_thoughts(message: JsonDict) -> str:
     """Returns the thought that a server keeps apart from what a message says."""
     return message_text(message.get("reasoning_content") or message.get("reasoning"))
 
 
-def thoughts(message: JsonObject) -> str:
+def thoughts(message: JsonDict) -> str:
     """Returns all that a message only thought, wherever it stands."""
-    _, thought = parted(words_of(message))
-    parts = map(str.strip, [_field_of_thoughts(message), *thought])
-    return "\n".join(filter(None, parts))
+    parts = [_field_of_thoughts(message), *parted(words_of(message))[1]]
+    return "\n".join(filter(None, map(str.strip, parts)))
 
 
 # A call counts only if it is certain: nothing here, nor in read_json, closes a text or a number,
@@ -8406,14 +8402,13 @@ def _called(call: object, words: Vocabulary | None = None) -> ToolCall:
     given = [value for key, value in pairs if key in _ARGUMENT_KEYS]
     if len(names) != 1:
         raise ReplyError("The call does not name one tool.", "invalid_json" if names else "no_call")
-    stray = dict(pairs).keys() - _CALL_KEYS
-    if len(given) > 1 or (stray and not given):
+    if len(given) > 1 or (not given and dict(pairs).keys() - _CALL_KEYS):
         raise ReplyError(
             'The call must hold all its arguments in one object, "arguments".', "invalid_args"
         )
-    tool = str(names[0] if isinstance(names[0], str) else "").strip().removeprefix("functions.")
+    tool = names[0].strip().removeprefix("functions.") if isinstance(names[0], str) else ""
     takes = words and words.shown(words.tool(tool))
-    value = given[0] if given else None
+    value = next(iter(given), None)
     if value is None or (value == "" and not takes):  # for others it may have been cut
         value = {}
     for _ in range(2):
@@ -8489,19 +8484,17 @@ _UNREAD = ("no_call", "invalid_json", "incomplete", "cut")  # kinds of defects o
 
 def explained(caught: Exception, reply: Reply) -> ReplyError:
     """Returns the error to tell a model: endless repeats and a cut explain many another."""
-    kind = "invalid_json"
-    told = TOO_DEEP
+    why = ReplyError(TOO_DEEP, "invalid_json")
     if isinstance(caught, ToolError):
-        kind = caught.kind
-        told = str(caught)
-    if kind in _UNREAD:
+        why = ReplyError(str(caught), caught.kind)
+    if why.kind in _UNREAD:
         with suppress(RecursionError, ValueError):
             said = json.dumps(reply.message, ensure_ascii=False, default=str)
             if cut_repetition(said) != said:
                 return ReplyError("The reply repeats itself without end.", "repetition")
         if is_cut(reply):
             return ReplyError("The reply was cut before a call was complete.", "cut")
-    return ReplyError(told, kind)
+    return why
 
 
 def harmless_calls(reply: Reply) -> list[ToolCall]:
@@ -8530,16 +8523,16 @@ def is_answer(said: str, insists: bool) -> bool:
     return insists or CLAIM.search(said) is not None
 
 
-def story_in(said: str) -> JsonObject:
+def story_in(said: str) -> JsonDict:
     """Returns a reply's first JSON object, if it is a story; else nothing."""
-    story: JsonObject = {}
+    story: JsonDict = {}
     with suppress(ReplyError):
         value, _ = read_json("{" + said.partition("{")[2])
         story = json_object(value)
     return story if story.keys() & {"observation", "bboxes", "actions"} else {}
 
 
-def read_story(message: JsonObject) -> tuple[str, list[object], list[object]]:
+def read_story(message: JsonDict) -> tuple[str, list[object], list[object]]:
     """Reads a reply as (observation, actions, boxes); without a story all is observation."""
     said = strip_think(words_of(message))
     story = story_in(said) or {"observation": said}
@@ -8623,19 +8616,6 @@ _WRITTEN = {
         "a number of seconds", partial(read_number, least=0, most=WISHED_SECONDS_MOST)
     ),
 }
-
-
-def written_as(name: str, meant: str, sides: Size) -> Argument:
-    """Tells how an argument of this name is written that means one of the program's.
-
-    `sides` are the largest x and y of the places.
-    """
-    if meant not in ("position", "start", "end"):
-        return _WRITTEN.get(meant) or ARGUMENTS.get(meant, TEXT)
-    width, height = sides
-    space = f"x from 0 to {width} and y from 0 to {height}"
-    read = partial(read_place, sides=sides, boxes="coordinate" not in name)
-    return Argument(f"one place [x, y] on the screenshot, {space}", read)
 
 
 # Arguments that an action does not take show by these that something else was meant.
@@ -8839,7 +8819,12 @@ class Grammar(NamedTuple):
         for name, meant in word.takes.items():
             if name in given:
                 meant = meant.rstrip("?")
-                found = written_as(name, meant, sides).value(name, given[name])
+                kind = _WRITTEN.get(meant) or ARGUMENTS.get(meant, TEXT)
+                if kind is _GRID_PLACE:
+                    space = "x from 0 to {} and y from 0 to {}".format(*sides)
+                    read = partial(read_place, sides=sides, boxes="coordinate" not in name)
+                    kind = Argument(f"one place [x, y] on the screenshot, {space}", read)
+                found = kind.value(name, given[name])
                 arguments |= found if isinstance(found, dict) else {meant: found}
             elif not meant.endswith("?"):
                 raise ReplyError(f"{call.name} lacks its {name}.", f"missing_{name}")
@@ -9278,8 +9263,8 @@ _OTHER_TRAINING = re.compile(
 
 def trained_in(model: ModelInfo) -> str:
     """Names the grammar of a model: by its name, else by the architecture that a server tells."""
-    for letters in (model.stored or model.name, model.architecture):
-        letters = letters.lower().replace("_", "-")
+    for name in (model.stored or model.name, model.architecture):
+        letters = name.lower().replace("_", "-")
         if _OTHER_TRAINING.search(letters):
             break
         for grammar in GRAMMARS.values():
@@ -10172,12 +10157,6 @@ To call one, write exactly this as the end of your reply:
 </tool_call>"""
 
 
-def tools_in_text(tools: Sequence[JsonDict]) -> str:
-    """Returns tools as a text, for a server that takes none."""
-    lines = [json.dumps(tool["function"], ensure_ascii=False) for tool in tools]
-    return TOOLS_IN_TEXT.format(tools="\n".join(lines))
-
-
 CHARACTERS_OF_A_TOKEN = 4  # about, where a server does not count
 OTHER_CONTROL = "other_control"  # the kind of error of a click on another control than was named
 SILENT_REPLIES_MOST = 3  # before the first call; then the tools go into the text, or back
@@ -10224,10 +10203,6 @@ class Message:
         calls = [call_in_text(**call["function"]) for call in self.more.get("tool_calls", [])]
         role = "user" if self.role == "tool" else self.role
         return replace(self, role=role, text="\n".join(filter(None, [self.text, *calls])), more={})
-
-    def without_picture(self) -> Message:
-        text = f"{self.before}\n\n{PICTURE_LEFT_OUT}\n\n{self.text}"
-        return Message(self.role, text.strip())
 
     def followed_by(self, later: Message) -> Message:
         """Makes one message of two; pictures have words of the model between them."""
@@ -10362,11 +10337,10 @@ class Asker:
 
     def form(self, asking: Asking) -> Request:
         """Gives a request the form that the rungs have that are taken."""
-        config = self.config
         rungs = self.rungs
         model = self.model
         settings: JsonDict = {"model": model.name}
-        thinking = config.thinking
+        thinking = self.config.thinking
         if thinking == "auto" and "quiet" in rungs:
             thinking = "off"
         # LM Studio and Ollama hand nothing on to the chat template (lmstudio-bug-tracker #1573) and
@@ -10375,16 +10349,20 @@ class Asker:
             settings["chat_template_kwargs"] = {THINKING_SWITCH: thinking == "on"}
         if thinking in model.efforts:  # which has no "auto"
             settings["reasoning_effort"] = model.efforts[thinking]
+        calls = self.config.calls
+        if calls == "auto" and "text" in rungs:
+            calls = "text"
         prompt = asking.system
         tools = asking.tools
-        if tools and (config.calls == "text" or (config.calls == "auto" and "text" in rungs)):
-            prompt += tools_in_text(tools)
+        if tools and calls == "text":
+            lines = [json.dumps(tool["function"], ensure_ascii=False) for tool in tools]
+            prompt += TOOLS_IN_TEXT.format(tools="\n".join(lines))
             tools = ()
         if tools:
             settings |= {"tools": tools, "tool_choice": "auto"}
             # llama.cpp sees to a call by a grammar that leaves room for words before it; a
             # conversation has to end in words.
-            if model.server == "llamacpp" and self.acts and config.calls == "auto":
+            if model.server == "llamacpp" and self.acts and calls == "auto":
                 settings["tool_choice"] = "required"
         settings |= asking.settings
         room = (model.context_length or sys.maxsize) - CONTEXT_LEAST
@@ -10399,7 +10377,8 @@ class Asker:
         for message in asking.messages:
             is_older = bool(message.image) and message is not pictures[-1]
             if is_older and "pictures" in rungs:
-                message = message.without_picture()
+                text = f"{message.before}\n\n{PICTURE_LEFT_OUT}\n\n{message.text}"
+                message = Message(message.role, text.strip())
             if in_turns or tools != asking.tools:
                 message = message.in_words()
             if in_turns and sent and sent[-1].role == message.role:
@@ -10532,32 +10511,35 @@ class Session(Asker):
         Raises ModelError for a failure that will not pass, and for several in a row: a full context
         will not, unless the caller sends less the next time.
         """
+        config = self.config
         role = asking.role
         acting = role == self.profile.roles["executor"]
         for hint in self.inbox.take_hints():
             self.logger.tell(HintRecord(hint))
             self.remind(HINT.format(hint))
-        settings = self._settings(asking)
+        settings: JsonDict = {"temperature": role.temperature, "max_tokens": role.max_tokens}
+        settings |= {**asking.settings, **set_sampling(config, role.settings)}
+        for name, value in map(str.split, filter(None, config.sampling.split(";"))):
+            settings[name] = int(value) if value.isdecimal() else float(value)
         self.used = asking
-        asking = asking._replace(settings=settings)
+        messages = [*asking.messages]
         if acting and self._hints:  # told until a reply has come
-            hints = Message("user", "\n".join(self._hints))
-            asking = asking._replace(messages=[*asking.messages, hints])
+            messages.append(Message("user", "\n".join(self._hints)))
         self.logger.tell(Phase(f"{role.name} is thinking"))
         try:
-            reply = self.exchange(asking)
+            reply = self.exchange(asking._replace(messages=messages, settings=settings))
         except ModelError as error:
             self.full = error.kind in ("context", "full")
             self._failures += 1
             lasts = error.kind in PERMANENT_FAULTS
             if asking.shrinks and error.kind == "context":
                 lasts = False
-            if lasts or self._failures > self.config.model_failures:
+            if lasts or self._failures > config.model_failures:
                 raise
             self.logger.tell(FailureRecord(error.kind, str(error)))
             self.say(f"warning: {error}")
             raise Unanswered(str(error), error.kind) from None
-        more = settings["max_tokens"] + max(message.image_tokens for message in asking.messages)
+        more = settings["max_tokens"] + max(message.image_tokens for message in messages)
         self.full = reply.usage.total + more > (self.model.context_length or sys.maxsize)
         if self.trouble:
             self.full = self.trouble in ("context", "full")
@@ -10569,15 +10551,6 @@ class Session(Asker):
     def remind(self, hint: str) -> None:
         """Tells the acting role a hint until a reply has come."""
         self._hints.append(hint)
-
-    def _settings(self, asking: Asking) -> JsonDict:
-        config = self.config
-        role = asking.role
-        settings: JsonDict = {"temperature": role.temperature, "max_tokens": role.max_tokens}
-        settings |= {**asking.settings, **set_sampling(config, role.settings)}
-        for name, value in map(str.split, filter(None, config.sampling.split(";"))):
-            settings[name] = int(value) if value.isdecimal() else float(value)
-        return settings
 
     def _hidden(self, message: Message) -> Message:
         # Whatever it came from: what leaves holds no secret.
