@@ -8815,7 +8815,7 @@ class Grammar(NamedTuple):
             name: value for name, value in call.arguments.items() if value not in (None, "", [])
         }
         word = self._word(call.name, given)
-        arguments = {**word.more}
+        arguments: JsonDict = {}
         for name, meant in word.takes.items():
             if name in given:
                 meant = meant.rstrip("?")
@@ -8828,6 +8828,7 @@ class Grammar(NamedTuple):
                 arguments |= found if isinstance(found, dict) else {meant: found}
             elif not meant.endswith("?"):
                 raise ReplyError(f"{call.name} lacks its {name}.", f"missing_{name}")
+        arguments = {**arguments, **word.more, **arguments}  # in this order
         said = cut(next(filter(str.strip, reversed(_LABELS.split(call.said))), ""), SENTENCE_CHARS)
         if word.act == PERSON:  # a question speaks for itself
             thought = ""
