@@ -11644,13 +11644,18 @@ class Place:
 
     def __post_init__(self) -> None:
         desktop = self.eyes.desktop
-        check = self.controls
-        area = self.frame.area
-        points = points_of(aims_of(self.act), area, desktop)
+        self.points = points_of(aims_of(self.act), self.frame.area, desktop)
         self.window = self.frame.window
         with suppress(Win32Error):
-            if points:
-                self.window = desktop.window_at(points[0])
+            if self.points:
+                self.window = desktop.window_at(self.points[0])
+
+    @cached_property
+    def record(self) -> PlaceRecord:
+        """Asks what Windows names there; what was shown needs none of it."""
+        check = self.controls
+        area = self.frame.area
+        points = self.points
         window = self.window or Window(0, "")
         rect = window.rect
         around: Sequence[Control] = ()
@@ -11660,7 +11665,7 @@ class Place:
             around = check.known(self.window)
         aimed = [*map(check.one, points)] or [check.one(None)]
         shown = rect.intersection(area)
-        self.record = PlaceRecord(
+        return PlaceRecord(
             title="" if window.own else check.hide(window.title),
             program=window.program,
             window=shown.scaled(area, self.frame.rect),
@@ -11757,8 +11762,7 @@ def recorded_way(folder: Path) -> Way:
     settings: JsonDict = {}
     look = LookRecord()
     intent = IntentRecord()
-    aimed: PlaceRecord | None = None
-    place: PlaceRecord | None = None  # that of the intent
+    place: PlaceRecord | None = None
     mouse: list[Any] = []  # its place, as in a call
     patience_s = REPLAY_PATIENCE_S
     for record in journal.records:
@@ -11774,11 +11778,9 @@ def recorded_way(folder: Path) -> Way:
                 settings["screen_capture_w"] = look.width
                 settings["screen_capture_h"] = look.height
         elif isinstance(record, PlaceRecord):
-            aimed = record
+            place = record
         elif isinstance(record, IntentRecord):
             intent = record
-            place = aimed
-            aimed = None
         elif isinstance(record, ActionRecord) and record.tool == "wait":
             patience_s = WAIT_PATIENCE_S
         elif isinstance(record, ResultRecord) and record.changed is not None:
@@ -13372,8 +13374,8 @@ def shown_step_here(step: Step, folder: Path, place: Place) -> tuple[Step, str]:
         return step, ""
     if not then["role"]:
         return step, other_pixels(replace(step, place=None), folder, place)
-    ask = place.eyes.desktop.control_source.ask
-    control = found_again(then, [*chain(*map(ask, held.values()))])
+    known = place.controls.known
+    control = found_again(then, [*chain(*map(known, held.values()))])
     if control is None:
         return step, f"there is no {then['role']} {then['name']!r} as it was shown"
     across, down, width, height = then["at"]

@@ -62,6 +62,7 @@ class Field:
     old: str | None = None
     unread: bool = False
     keeps_focus: bool = False  # a click on it leaves the keyboard where it is
+    entries: tuple[str, ...] = ()  # of a list
 
     def __post_init__(self) -> None:
         self.unread = self.value is None
@@ -90,7 +91,10 @@ class Field:
         value = self.value or ""
         size = len(value)
         line = value.rfind("\n", 0, self.at[1]) + 1
-        if keys == "ctrl+a" and not self.classic:
+        if self.entries and keys in ("home", "down"):
+            at = self.entries.index(value) + 1 if keys == "down" else 0
+            self.value = self.entries[min(at, len(self.entries) - 1)]
+        elif keys == "ctrl+a" and not self.classic:
             self.at = (0, size)
         elif keys in self.keys:
             self.at = {
@@ -176,7 +180,7 @@ class Fields(PlainDesktop):
             return
         self.held.append(name)
         keys = "+".join(self.held)
-        if name in ("ctrl", "shift"):
+        if name in ("ctrl", "shift", "alt"):
             return
         if keys != "enter":
             self.log.append(keys)
@@ -342,6 +346,22 @@ class WhereItGoes(TypingCase):
             self.assertIn("'Country:' (combo box) is a list that drops down", deed.result)
         editable = replace(country, fixed=False, value="")
         self.assertEqual(self.type(editable, text="Malta").refused, "")
+
+    def test_where_it_was_shown_an_entry_of_a_list_is_chosen_by_its_keys(self) -> None:
+        cities = ("Basel", "Bern", "Olten")
+        for city, refused, keys in (
+            ("Basel", "", ["alt+up", "home"]),
+            ("Olten", "", ["alt+up", "home", "down", "down"]),
+            ("Ber", "no_entry", ["alt+up", "home", "down", "down", "down"]),
+        ):
+            trial = self.trial(lambda request: PLAN, confirm="never")
+            field = Field("City:", CITY, "Bern", "combo box", fixed=True, entries=cities)
+            desktop = trial.desktop = Fields(trial.clock, [field], PLAIN)
+            typed = act("type_text", text=city, element_name="City", position=ON_CITY)
+            deed = trial.perform(replace(typed, way=1), trial.look())
+            self.assertEqual((deed.refused, desktop.log), (refused, keys), deed.result)
+            self.assertEqual(field.value, city if not refused else "Olten")
+        self.assertIn("'City:' (combo box) has no entry \"Ber\"", deed.result)
 
     def test_what_certainly_takes_no_text_gets_none_without_a_click_either(self) -> None:
         for role in ("button", "checkbox", "tab", "link"):
