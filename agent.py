@@ -17933,6 +17933,13 @@ VS Code (.vscode/mcp.json):
 MCP_BLOCKED = "blocked_windows=LM Studio.exe; Claude.exe; Code.exe"
 
 
+def client_config(dump_dir: str) -> str:
+    """Returns what such a program has to be told to start this one."""
+    folder = f"dump_dir={Path(dump_dir).absolute()}"
+    words = [__file__, "--mcp", "--set", folder, "--set", MCP_BLOCKED]
+    return MCP_CONFIG.format(json.dumps(sys.executable), json.dumps(words))
+
+
 ####################################################################################################
 # Terminal - what a person sees and says while it runs
 ####################################################################################################
@@ -19806,9 +19813,7 @@ def look_back(options: Namespace) -> Iterator[str]:
         for known in PROFILES.values():
             yield f"{known.name:<10}  {known.text}"
     elif options.help:
-        raise ConfigError(
-            f"There is no help on {options.help[:60]!r}, only on described and profiles."
-        )
+        raise ConfigError(f"No help on {options.help[:60]!r}, only on described and profiles.")
     elif options.help is not None:
         yield HELP
     elif options.schedule:
@@ -19823,7 +19828,9 @@ def look_back(options: Namespace) -> Iterator[str]:
     else:
         config = read_config(options, os.environ)
         root = Path(config.dump_dir)
-        if options.runs:
+        if options.print_config:
+            yield client_config(config.dump_dir)
+        elif options.runs:
             yield from list_runs(root)
         elif options.forget:
             yield forget(options.forget, root)
@@ -19986,16 +19993,12 @@ def start(options: Namespace, stop: Stop) -> int:
     options.api_key = os.environ.pop("LMSTUDIO_API_KEY", "").strip()
     lines = "\n".join(look_back(options))
     if lines:
-        say("\n".join(map(in_columns, lines.split("\n"))))
+        is_for_copying = options.schedule or options.print_config  # so that it is in one piece
+        say(lines if is_for_copying else "\n".join(map(in_columns, lines.split("\n"))))
         return 0
     config = read_config(options, os.environ)
     if options.scenario:
         options.task = scenario(options.profile, options.scenario, config.scenarios_file)
-    if options.print_config:
-        folder = f"dump_dir={Path(config.dump_dir).absolute()}"
-        words = [__file__, "--mcp", "--set", folder, "--set", MCP_BLOCKED]
-        say(MCP_CONFIG.format(json.dumps(sys.executable), json.dumps(words)))
-        return 0
     old, way = old_run(options, config)
     # As the profile of the old run is known now, and what its repetition needs.
     config = read_config(options, os.environ, way.settings if way else {})
