@@ -18148,16 +18148,6 @@ class Terminal:
             self.say("No run of this task was proven done, so that the model decides.")
         return way
 
-    def next_task(self) -> str:
-        """Asks for another task; returns "" for none."""
-        if _person_is_there():
-            try:
-                answer = self.ask("Anything else? Type the next task, or press Enter to end.")
-                return self.hide(answer)
-            except Stopped as error:
-                self.say(str(error), 0)
-        return ""
-
     def await_page(self, panel: Panel) -> None:
         """Waits a while for somebody to open the page of a demo."""
         patience_s = panel.config.demo_page_wait
@@ -20165,14 +20155,18 @@ def run_task(
 
 def next_task(options: Namespace, run: Run, terminal: Terminal) -> str:
     """Asks for a task, and whether to repeat what was done for it before; returns "" for none."""
-    given = options.task or options.demo
-    while not given and (task := terminal.next_task()):
+    while _person_is_there() and not (options.task or options.demo):
         try:
-            way = terminal.chosen_way(options, run.config, task, None)
+            task = terminal.ask("Anything else? Type the next task, or press Enter to end.")
+            task = terminal.hide(task)
+            way = terminal.chosen_way(options, run.config, task, None) if task else None
             run.way = way and with_values(way, {})
             return task
         except ConfigError as error:  # what was shown takes values, and there are none here
             terminal.say(str(error), 0)
+        except Stopped as error:
+            terminal.say(str(error), 0)
+            break
     return ""
 
 

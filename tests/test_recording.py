@@ -6,7 +6,9 @@ import json
 import struct
 import tempfile
 import unittest
+from argparse import Namespace
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -631,6 +633,12 @@ class CommandLine(CommandLineCase):
             code, _, err = self.main("--again", "save a note", "--demo")
             self.assertEqual(code, 2)
             self.assertIn("run_0001 shows it, but was not finished: show it anew by --teach", err)
+            # Who does not say --again is asked nothing about it, and the model does the task.
+            config = agent.Config(dump_dir=str(self.folder / "dumps"))
+            options = Namespace(again=False, demo=False)
+            with ExitStack() as undo, seams.person_there():
+                terminal = agent.Terminal(VirtualClock(), 0, str, undo)
+                self.assertIsNone(terminal.chosen_way(options, config, "save a note", None))
 
     def test_a_full_disk_ends_the_recording_in_a_sentence(self) -> None:
         full = mock.patch.object(Path, "write_bytes", side_effect=OSError(28, "No space left"))
