@@ -4421,7 +4421,7 @@ class Attempt:
     places: Sequence[Point] = ()
     mouse: Point | None = None  # where Windows told of it, if it is done where the mouse is
     program: Program | None = None
-    window: Window | None = None
+    named: Sequence[Window] = ()  # windows that it does not point at
     controls: Sequence[Control] = ()
     focused: Control | None = None  # that gets what it types, if that is known
     inside: Sequence[Control] = ()  # what the window holds, if that is known and was asked for
@@ -6496,8 +6496,7 @@ class Hands:
             self.clock.sleep(FRONT_POLL_S)
 
     def focus_window(self, _: JsonDict) -> str:
-        window = self.attempt.window
-        assert window  # as gate_names sees to
+        (window,) = self.attempt.named
         self._ready(window)
         if self.bring_to_front(window):
             told = f"; its title: {quoted_name(window.title, 80)}"
@@ -6764,10 +6763,12 @@ def gate_person(actuator: Actuator, attempt: Attempt) -> None:
 def gate_names(actuator: Actuator, attempt: Attempt) -> None:
     args = attempt.act.args
     if "name" in args:
-        attempt.program = find_program(args["name"], actuator.desktop.programs())
+        program = find_program(args["name"], actuator.desktop.programs())
+        attempt.program = program
+        attempt.named = [Window(0, program.name, file) for file in program.files or ("",)]
     if "title" in args:
         open_ones = [window for window in actuator.desktop.windows() if not window.own]
-        attempt.window = find_window(args["title"], open_ones)
+        attempt.named = [find_window(args["title"], open_ones)]
 
 
 def gate_fresh_frame(actuator: Actuator, attempt: Attempt) -> None:
@@ -6850,13 +6851,8 @@ def gate_same_window(actuator: Actuator, attempt: Attempt) -> None:
 
 
 def gate_windows(actuator: Actuator, attempt: Attempt) -> None:
-    windows = [*map(actuator.desktop.window_at, attempt.places)]
-    program = attempt.program
-    if program:
-        windows += [Window(0, program.name, file) for file in program.files or ("",)]
-    elif attempt.window:
-        windows.append(attempt.window)
-    elif attempt.by_keyboard:
+    windows = [*attempt.named, *map(actuator.desktop.window_at, attempt.places)]
+    if attempt.by_keyboard:
         windows.append(attempt.front)
     attempt.reached = [window for window in windows if window]
     filled = {place.handle for place in actuator.places.values()}
