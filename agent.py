@@ -6687,9 +6687,9 @@ class Actuator(Hands):
     def rest(self) -> bool:
         """Waits as long as the run is paused, and says once why; whether it was. Raises Stopped."""
         minutes = self.config.minutes_most
+        lasted_s = self.clock.now() - self.began
         self.stop.check()
-        # Which ends the task, not the server of a client.
-        if 0 < minutes * 60 < self.clock.now() - self.began:
+        if 0 < minutes * 60 < lasted_s:  # which ends the task, not the server of a client
             raise Stopped(f"the run has lasted its {minutes:g} minutes")
         if not self.stop.paused:
             return False
