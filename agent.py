@@ -4823,10 +4823,11 @@ SCRIPT_TITLES (.*[\s\\/(*])?([^\s\\/(*]+\.(<RUNS>|sh|ini|ya?ml|toml|json|cfg|con
 CONFIGS .*([\\"\n]\.\w+(\\|config|rc|profile)
     |\b(tasks|settings|launch|package|manifest|keybindings|\w*config\w*)\.json
     |\w\.(ya?ml|toml|ini|cfg|conf)\b).*
-# What cmd has itself, or what Windows has: cmd looks into its own folder first. Shells that do not.
-SYSTEM_SHOWS (?!(explorer|help|tasklist|systeminfo|hostname)\S*\s)(dir|cd|cls|echo|type|ver
-    |date /t|time /t|exit|help|whoami|hostname|ipconfig|systeminfo
-    |tasklist|tree|(notepad|calc|mspaint|charmap|winver|magnify|osk|explorer)(\.exe)?)
+# What cmd has itself. It looks for all else in its own folder first, which these shells do not.
+BUILT_IN (dir|cd|cls|echo|type|ver|vol|date /t|time /t|exit)
+SYSTEM_SHOWS (?!(explorer|help|tasklist|systeminfo|hostname)\S*\s)(<BUILT_IN>|help|whoami|hostname
+    |ipconfig|systeminfo|tasklist|tree|(notepad|calc|mspaint|charmap|winver|magnify|osk|explorer)
+    (\.exe)?)
 PATH_SHELLS (powershell\w*|pwsh|bash|zsh|fish|wsl\w*|mintty|git-bash|ubuntu\w*|debian|mingw\d*)
 SHOWN_ARGUMENTS (\s(?!\S*(//|\\\\|::))(-{0,2}(all|oneline|stat|name-only|l?al?|[1-9]\d*|recurse
     |force
@@ -5486,7 +5487,8 @@ program | runner=(?!web|shell).* | command=(?i)((c:[\\]windows|%windir%|%systemr
     (system32\\)?)?<SHOWN_PROGRAMS>
 program | runner=(?!web|shell).* | command=(?i)(notepad|editor|write|wordpad|mspaint|paint)
     (\.exe)? "?[a-z]:\\[\w\\ .()-]*
-shell | runner=shell | command=(?i)(<SYSTEM_SHOWS><SHOWN_ARGUMENTS>)?
+shell | runner=shell | command=(?i)(<BUILT_IN><SHOWN_ARGUMENTS>)?
+shell | runner=shell | own=(?!.*\b(cd|chdir|pushd)\b|.*\b[a-z]:).* | command=(?i)<SHELL_SHOWS>
 shell | runner=shell | program=<PATH_SHELLS>\.exe | command=(?i)<SHELL_SHOWS>
 shell | runner=shell | title=(.*\b)?<PATH_SHELLS>\b.*|.*\w@\w.* | command=(?i)<SHELL_SHOWS>
 shell | runner=shell | control=.*\b<PATH_SHELLS>\b.* | command=(?i)<SHELL_SHOWS>
