@@ -2861,8 +2861,9 @@ def process_owner(api: Win32, process_id: int) -> tuple[str, int]:
             undo.callback(api.CloseHandle, token.value)
             # It begins with the address of the SID.
             label = (LPVOID * LABEL_POINTERS)()
-            room = sizeof(label)
-            api.GetTokenInformation(token, TokenIntegrityLevel, label, room, byref(DWORD()))
+            api.GetTokenInformation(
+                token, TokenIntegrityLevel, label, sizeof(label), byref(DWORD())
+            )
             rights = DWORD.from_address((label[0] or 0) + SID_LEVEL_OFFSET).value
     except Win32Error as error:
         # If a release failed, the rights are known and stand.
@@ -2970,18 +2971,14 @@ class WindowsDesktop:
         for copy in filter(None, (icon.hbmMask, icon.hbmColor)):
             api.DeleteObject(copy)
 
-        left = info.ptScreenPos.x - icon.xHotspot - area.left
-        top = info.ptScreenPos.y - icon.yHotspot - area.top
-        across = api.GetSystemMetrics(SM_CXCURSOR)
-        down = api.GetSystemMetrics(SM_CYCURSOR)
         api.DrawIconEx(
             picture_dc,
-            left * width // area.width,
-            top * height // area.height,
+            (info.ptScreenPos.x - icon.xHotspot - area.left) * width // area.width,
+            (info.ptScreenPos.y - icon.yHotspot - area.top) * height // area.height,
             cursor,
             # It takes 0 for the icon's full size, so even a tiny one is a pixel.
-            max(1, across * width // area.width),
-            max(1, down * height // area.height),
+            max(1, api.GetSystemMetrics(SM_CXCURSOR) * width // area.width),
+            max(1, api.GetSystemMetrics(SM_CYCURSOR) * height // area.height),
             0,
             None,
             DI_NORMAL,
@@ -3154,11 +3151,9 @@ class WindowsDesktop:
     def types(self, character: str, code: int) -> bool:
         api = self.api
         with suppress(Win32Error):
-            front = api.GetForegroundWindow()
-            thread = api.GetWindowThreadProcessId(front, None)
+            thread = api.GetWindowThreadProcessId(api.GetForegroundWindow(), None)
             keyboard = api.GetKeyboardLayout(thread)
-            found: int = api.VkKeyScanExW(ord(character), keyboard)
-            return found == code
+            return bool(api.VkKeyScanExW(ord(character), keyboard) == code)
         return False
 
     def start_program(self, program: Program) -> None:
