@@ -1230,8 +1230,7 @@ class Act:
             given.pop("element_name", None)
         subject = [name for name in SUBJECTS if given.get(name)][:1]
         if subject:
-            told = [*subject, "modifiers", "then"]
-            given = {name: given[name] for name in told if name in given}
+            given = {name: given[name] for name in (*subject, "modifiers", "then") if name in given}
         return f"{self.name.replace('_', ' ')} {shown_args(given)}".strip()
 
     def __str__(self) -> str:
@@ -3816,8 +3815,9 @@ def read_json(text: str) -> tuple[Any, str]:
             value, end = _JSON.raw_decode(text)
     except json.JSONDecodeError as error:
         if error.msg.startswith("Unterminated") or re.match(CALL_TAIL, text[error.pos :]):
-            told = "The call is incomplete: its JSON does not end."
-            raise ReplyError(told, "incomplete") from None
+            raise ReplyError(
+                "The call is incomplete: its JSON does not end.", "incomplete"
+            ) from None
         raise ReplyError(f"The call is not valid JSON: {error.msg}.", "invalid_json") from None
     except RecursionError:
         raise ReplyError(TOO_DEEP, "invalid_json") from None
@@ -7685,10 +7685,9 @@ def _depth(value: object) -> int:
 
 def strict_json(body: bytes) -> object:
     """Without infinite numbers; raises ValueError."""
-    text = body.decode("utf-8-sig")
     try:
         value: object = json.loads(
-            text, parse_constant=_finite, parse_float=_finite, parse_int=_finite
+            body.decode("utf-8-sig"), parse_constant=_finite, parse_float=_finite, parse_int=_finite
         )
         if _depth(value) > NESTING_MOST + 1:
             raise RecursionError
@@ -8055,8 +8054,7 @@ class ModelServer:
         wanted = self.config.lmstudio_model
         listed = self._listed()
         # Not every server tells what a model can; without pictures any will do.
-        sees = self.config.vision
-        able = [info for info in listed if info.vision is not False or not sees]
+        able = [info for info in listed if info.vision is not False or not self.config.vision]
         names = [f'--model "{server_words(info.name)}"' for info in (able or listed)[:NAMES_MOST]]
         choices = f"choose one: {', '.join(names)}"
         named = _named(listed, wanted)
@@ -8332,8 +8330,7 @@ def _found_calls(reply: Reply) -> list[object]:
     is_whole = reply.finish_reason in _WHOLE_REASONS
     text = _in_known_form(reply.text)
     said, _ = parted(text, CALL_BEGINS)
-    closed = _CLOSABLE.sub(r"\g<0>}", said) if is_whole else said
-    calls = _spoken_calls(closed)
+    calls = _spoken_calls(_CLOSABLE.sub(r"\g<0>}", said) if is_whole else said)
     # Some servers sort a real call into the reasoning: the only one, at its end.
     thought = _field_of_thoughts(message).rstrip()
     if not said and is_whole and thought.endswith(_CLOSING_TAGS):
@@ -8546,8 +8543,7 @@ def read_action(action: object, evidence: str, words: Vocabulary) -> Act:
         if said and (name == "text" or said.strip()):  # in a text a blank is something
             given[name] = value
     name = str(given.pop("name", "")).strip().lower().removeprefix("functions.")
-    arguments = {"label": "", "evidence": evidence or name, **given}
-    return words.parse(ToolCall(name, arguments))
+    return words.parse(ToolCall(name, {"label": "", "evidence": evidence or name, **given}))
 
 
 def correction(error: ToolError) -> str:
@@ -8832,7 +8828,6 @@ class Grammar(NamedTuple):
             label = ""
         words = arguments.get("text") or said
         silent = "it does not say why" if word.act == "failed" else "the task is done"
-        seconds = math.ceil(arguments.get("seconds", 0)) or 1
         told = {
             "element_name": label,
             "position": None,
@@ -8840,7 +8835,7 @@ class Grammar(NamedTuple):
             "evidence": words or silent,
             "question": words or "Do the next step here yourself. Is it done?",
             **arguments,
-            "seconds": min(seconds, SECONDS_MOST),
+            "seconds": min(math.ceil(arguments.get("seconds", 0)) or 1, SECONDS_MOST),
         }
         call = ToolCall(word.act, arguments, thought=cut(thought, THOUGHT_CHARS))
         return replace(CANONICAL.parse(replace(call, arguments=told)), call=call, said=said)
@@ -10201,8 +10196,7 @@ class Message:
     def followed_by(self, later: Message) -> Message:
         """Makes one message of two; pictures have words of the model between them."""
         if later.image:
-            before = f"{self.before}\n\n{self.text}\n\n{later.before}"
-            return replace(later, before=before.strip())
+            return replace(later, before=f"{self.before}\n\n{self.text}\n\n{later.before}".strip())
         return replace(self, text=f"{self.text}\n\n{later.text}")
 
     def __str__(self) -> str:
@@ -10365,8 +10359,8 @@ class Asker:
         in_turns = not rungs.isdisjoint(("roles", "system"))
         sent: list[Message] = []
         if prompt:
-            role = "user" if "system" in rungs else "system"  # which some models do not know
-            sent.append(Message(role, prompt))
+            # Some models do not know the other one.
+            sent.append(Message("user" if "system" in rungs else "system", prompt))
         pictures = [message for message in asking.messages if message.image]
         for message in asking.messages:
             is_older = bool(message.image) and message is not pictures[-1]
