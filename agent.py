@@ -7883,14 +7883,6 @@ def _place_of_family(info: ModelInfo) -> float:
     return math.inf
 
 
-def own_choice(able: list[ModelInfo]) -> ModelInfo | None:
-    """Returns the one loaded model, else that of the preferred family."""
-    meant = [info for info in able if info.loaded] or able
-    if len(meant) > 1:
-        meant = [info for info in meant if _place_of_family(info) < math.inf]
-    return min(meant, key=_place_of_family, default=None)
-
-
 @dataclass
 class ModelServer:
     """Raises ConfigError for an unusable endpoint or key."""
@@ -8063,7 +8055,12 @@ class ModelServer:
         if not (named or able):
             kind = "no_vision" if listed else "no_model"
             raise self._error(f"lists no vision model; {DOWNLOAD_WORDS}", kind)
-        chosen = named or own_choice(able) or self.choose(able[:NAMES_MOST])
+        # The one that is loaded, else the preferred family's.
+        likely = [info for info in able if info.loaded] or able
+        if len(likely) > 1:
+            likely = [info for info in likely if _place_of_family(info) < math.inf]
+        own_choice = min(likely, key=_place_of_family, default=None)
+        chosen = named or own_choice or self.choose(able[:NAMES_MOST])
         if chosen is None:
             raise self._error(f"has {len(able)} models and none of a known family; {choices}")
         name = server_words(chosen.name)
