@@ -755,12 +755,18 @@ class Secrets:
         values: Mapping[str, str] = MappingProxyType({}),
         hidden: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        self.values = values
-        # What stands for a value, the longest first: a part of another must not tear it apart.
-        longest_first = sorted({**hidden, **values}.items(), key=lambda item: -len(item[1]))
-        self._names = {value: f"{{{{{name}}}}}" for name, value in longest_first}
-        either = "|".join(f"({_spelled(value)})" for value in self._names)
-        self._finder = re.compile(either, re.IGNORECASE)
+        self.values = {**values}
+        self._names: dict[str, str] = {}  # what stands for a value
+        self._finder = re.compile("")
+        self.hide_more([*hidden.items(), *values.items()])
+
+    def hide_more(self, named: Iterable[tuple[str, str]]) -> None:
+        """Hides these values, too, each behind its name."""
+        found = {value: f"{{{{{name}}}}}" for name, value in named} | self._names
+        # The longest first: a part of another must not tear it apart.
+        names = {value: found[value] for value in sorted(found, key=len, reverse=True)}
+        either = "|".join(f"({_spelled(value)})" for value in names)
+        vars(self).update(_names=names, _finder=re.compile(either, re.IGNORECASE))
 
     def fill(self, text: str) -> str:
         """Returns the text with values for names; only the actuator may have that."""
@@ -11625,6 +11631,7 @@ class Place:
     frame: Frame
     eyes: Eyes
     controls: ControlCheck
+    way: Way | None = None  # of which it becomes a step, if that is new
 
     def __post_init__(self) -> None:
         desktop = self.eyes.desktop
@@ -11649,12 +11656,17 @@ class Place:
             around = check.known(self.window)
         aimed = [*map(check.one, points)] or [check.one(None)]
         shown = rect.intersection(area)
+        target = None
+        if self.way and self.way.is_new:
+            hit = next(iter(aimed), None) or NO_CONTROL
+            target = target_of(hit, points[0] if points else middle_of(hit.rect), around)
         return PlaceRecord(
             title="" if window.own else check.hide(window.title),
             program=window.program,
             window=shown.scaled(area, self.frame.rect),
             aimed=self._words(aimed),
             around=self._words(around),
+            control=target,
         )
 
     def _words(self, controls: Iterable[Control | None]) -> list[str]:
@@ -11688,7 +11700,7 @@ class Step:
     look: LookRecord
     place: PlaceRecord | None  # older journals have none
     patience_s: float
-    # Of one that a person showed: the name of the value that is typed, and how it leaves a box.
+    # Of one that is done for other values: the name of its own, and how it leaves a box.
     value: str | None = None
     checked: bool | None = None
     done: bool = False  # whether that is so already
@@ -11730,6 +11742,7 @@ class Way:
     next: int = 0  # the step that is expected, from 0
     reach: int = 1  # so many steps may be next: more than one after it was left to the model
     left: bool = False  # to the model, until that has acted
+    is_new: bool = False  # its steps are what the model does for the first row of a table
 
 
 REPLAY_PATIENCE_S = 5.0  # a program is slower than it was then
@@ -11879,9 +11892,13 @@ def values_given(items: Iterable[str]) -> dict[str, str]:
     return values
 
 
-def with_texts(check: str, values: Mapping[str, str]) -> str:
-    """Puts values into a check in the places of their names, {city}."""
-    return re.sub(r"\{(\w+)\}", lambda name: values.get(name[1], name[0]), check)
+COLUMN = re.compile(r"(?<!\{)\{(\w[\w ]{0,39})\}(?!\})")  # {city}, while {{iban}} is a secret
+
+
+def with_texts(text: str, values: Mapping[str, str]) -> str:
+    """Puts values into a check or a task in the places of their names, {city}."""
+    known = {squeezed(name): value for name, value in values.items()}
+    return COLUMN.sub(lambda name: known.get(squeezed(name[1]), name[0]), text)
 
 
 def with_values(way: Way, values: Mapping[str, str]) -> Way:
@@ -11895,8 +11912,7 @@ def with_values(way: Way, values: Mapping[str, str]) -> Way:
         wrong = f"takes a value for each of these and no other: {told or 'none'}"
         raise ConfigError(f"What was shown {wrong}; use --with NAME=TEXT.")
     steps = [step.with_value(values[step.value]) if step.value else step for step in way.steps]
-    checks = [with_texts(check, values) for check in way.checks]
-    return replace(way, steps=steps, checks=checks)
+    return replace(way, steps=steps, checks=[with_texts(check, values) for check in way.checks])
 
 
 def way_for(root: Path, task: str, again: bool = False) -> Way | None:
@@ -11921,7 +11937,9 @@ def way_for(root: Path, task: str, again: bool = False) -> Way | None:
             by_hand = begin.model == BY_HAND
             if by_hand and not completed:
                 unfinished = unfinished or folder.name
-            elif completed and (by_hand or not (found or is_over)):
+            elif completed and (
+                by_hand or not (found or is_over or (folder / RESULTS_FILE).exists())
+            ):
                 way = recorded_way(folder)
                 way.checks = [str(ruling.get("check")) for ruling in vars(end)["checks"]]
                 way.ended = end.time
@@ -12093,7 +12111,7 @@ def touch(run: Run, act: Act, look: Look) -> Deed:
                 object_to(run, act, look)
                 act, look = aim_closer(run, act, look)
         refuse_replaced(run, act, look.frame)
-        logger.tell(Place(act, look.frame, run.eyes, run.controls).record)
+        logger.tell(Place(act, look.frame, run.eyes, run.controls, run.way).record)
     except ToolError as error:
         deed = Deed(act, str(error), "refused", error.kind)
         if error.kind == OTHER_CONTROL:
@@ -13108,7 +13126,8 @@ def ask_person(run: Run, act: Act) -> Deed:
         return Deed(act, spent, "done")
     run.progress.questions += 1
     actuator = run.actuator
-    answer = actuator.put(actuator.ask, cut(act.args["question"], 300))
+    question = cut(act.args["question"], 300)
+    answer = actuator.put(actuator.ask, f"The model asks: {question}")
     if answer is None:
         return Deed(act, "Nobody is there; go on without, or report.", "done")
     return Deed(act, f"The person answers: {answer!r:.300}", "done", helped=True)
@@ -13265,16 +13284,12 @@ def resume(run: Run) -> None:
         progress.take(record)
         if isinstance(record, LookRecord) and record.title:
             last = record
-        if run.way and progress.turn == progress.first:
-            run.way.next = 0  # what was done before was another task
         if isinstance(record, SecretRecord):
             run.eyes.secrets[record.place] = record
         elif isinstance(record, ResultRecord):
             progress.filled = record.filled or 0
         elif isinstance(record, IntentRecord):
             pending = record
-            if run.way and record.way:
-                run.way.next = record.way
         elif isinstance(record, (ActionRecord, StateRecord)):  # its turn's end
             pending = None
     logger.turn = progress.turn
@@ -13351,7 +13366,7 @@ def shown_step_here(step: Step, folder: Path, place: Place) -> tuple[Step, str]:
     if not held:
         front = frame.window.program if frame.window else "nothing"
         return step, f"{program} is not there, but {front}"
-    if keys_of(step.act):
+    if then["role"] and not aims_of(step.act) or keys_of(step.act):
         focus = place.controls.one(None)
         if then["role"] and focus and not found_again(then, [focus]):
             return step, f"the keyboard is in {quoted_control(focus)}, not in {then['name']!r}"
@@ -13403,8 +13418,6 @@ def why_not_here(step: Step, folder: Path, place: Place) -> str:
     What needs no place, such as a shortcut, needs the right window at most.
     """
     keys = keys_of(step.act)
-    if step.act.name in ("open_app", "focus_window") or "win" in keys.split("+"):
-        return ""
     told = other_names(step.place, place.record) if step.place else ""
     if told or (keys and not INSIDE.fullmatch(keys)):
         return told
@@ -13483,7 +13496,12 @@ class Repeat(Loop):
                 look = run.eyes.look()
                 seen = part
             place = Place(step.act, look.frame, run.eyes, run.controls)
-            if step.target:
+            # Its name is enough, or the shell takes it.
+            if step.act.name in ("open_app", "focus_window") or "win" in keys_of(step.act).split(
+                "+"
+            ):
+                why = ""
+            elif step.target:
                 step, why = shown_step_here(step, way.folder, place)
             else:
                 why = why_not_here(step, way.folder, place)
@@ -14664,7 +14682,7 @@ def run_agent(run: Run, begin: Callable[[Run], Loop] = begin_loop) -> Outcome:
             progress.files = file_facts(progress.task)
             kept = keep_files(progress.files, run.logger)
     most = most_turns(run)
-    way = Repeat(run, run.way) if run.way else None
+    way = Repeat(run, run.way) if run.way and run.way.steps else None
     loop = None if way else begin(run)
     try:
         while True:
@@ -14855,6 +14873,13 @@ main > * {
 li {
   list-style: none;
 }
+li summary {
+  padding: 4px 8px;
+  border-left: 4px solid var(--tone);
+}
+li ol {
+  padding-left: 12px;
+}
 li a {
   display: grid;
   grid-template-columns: 1.6em 1fr auto;
@@ -15030,6 +15055,7 @@ const NOTES = {
 };
 // Any other end is bad.
 const END_TONES = { completed: "good", stopped: "idle", max_steps: "idle" };
+const ROW_TONES = { done: "good", skipped: "good", unsure: "idle", "not proven": "idle" };
 const JUDGES = ["verifier", "examiner"]; // of another's turn
 const KEY_STEPS = { ArrowRight: 1, ArrowLeft: -1, Home: -1e9, End: 1e9 };
 const TEXT_MOST = 8000; // characters of a text: of 20,000 a browser hangs
@@ -15045,6 +15071,8 @@ let state = {}; // its latest news
 let current = 0; // the turn that is shown
 let following = false; // the latest turn, whichever that is
 let shown = ""; // on the stage
+const rows = new Map(); // of a table, by their numbers
+let list = null; // of the turns of the latest row
 
 function byId(id) {
   return document.getElementById(id);
@@ -15092,7 +15120,20 @@ function duration(seconds) {
 function newTurn(turn) {
   const lists = { notes: [], acts: [], asked: [], boxes: [], shots: [], exchanges: [] };
   const texts = { role: "", said: "", tool: "", call: "", result: "", plan: "" };
-  return { turn, sums: { seconds: 0 }, changed: null, ...lists, ...texts };
+  const into = list || byId("list");
+  return { turn, into, sums: { seconds: 0 }, changed: null, ...lists, ...texts };
+}
+
+// A row of a table opens its turns; what it is told last is what became of it.
+function enterRow({ line, values, outcome, text }) {
+  if (!rows.has(line)) rows.set(line, add(byId("list"), "li"));
+  const row = rows.get(line);
+  const fold = row.firstChild || addFold(row, "");
+  const told = [`Row ${line}`, ...Object.values(values), outcome, text];
+  setText(fold.firstChild, told.filter(Boolean).join(" \u00b7 "), 300);
+  fold.className = ROW_TONES[outcome] || (outcome && "bad");
+  row.className = fold.className === "good" ? "fine" : "";
+  list = fold.children[1] || add(fold, "ol");
 }
 
 // What a record tells of its turn.
@@ -15306,6 +15347,7 @@ function take(items) {
   const grown = new Set();
   for (const item of items) {
     if (item.turn < 0) run = item;
+    else if (item.kind === "row") enterRow(item);
     else grown.add(enter(item));
   }
   grown.forEach(showTurn);
@@ -15321,10 +15363,10 @@ function showTurn(turn) {
   before.article?.querySelectorAll("details").forEach(({ open }, at) => {
     folds[at]?.toggleAttribute("open", open);
   });
-  const places = { article: "turns", row: "list", thumb: "strip" };
+  const places = { article: byId("turns"), row: turn.into, thumb: byId("strip") };
   for (const [name, place] of Object.entries(places))
     if (before[name]) before[name].replaceWith(made[name]);
-    else byId(place).append(made[name]);
+    else place.append(made[name]);
 }
 
 // Each picture of a turn on which something was done, and the one after; else its first.
@@ -15454,6 +15496,7 @@ function mark(on) {
   const turn = turns[current];
   if (!turn) return;
   turn.article.hidden = on ? false : "until-found";
+  if (on && turn.into.parentNode.tagName === "DETAILS") turn.into.parentNode.open = true;
   for (const link of [turn.row.firstChild, turn.thumb]) link.classList.toggle("now", on);
 }
 
@@ -17996,7 +18039,8 @@ class Terminal:
         self.clock = clock
         self.level = level
         self.hide = hide
-        self.watch: Callable[[], str] = lambda: ""  # the rest of the live line
+        self.watch: Callable[[], str] = lambda: ""  # how the live line begins
+        self.live_level = 1  # from which that is shown
         self.last_row = ""  # of a turn
         # That wait to be printed, and what waits for them; an empty one is the last.
         self.lines = Queue[str | Callable[[], None]]()
@@ -18109,12 +18153,17 @@ class Terminal:
     ) -> Way | None:
         """Returns the way of an earlier run if the person wants it, or did for the `old` one."""
         gone = ""
+        done = 0  # so many of its steps, for this task
         for record in read_journal(old).records if old else ():
             if isinstance(record, WayRecord):
                 gone = record.run
+            elif isinstance(record, IntentRecord):
+                done = record.way or done
+            elif isinstance(record, RunRecord):
+                done = done if record.task == task else 0
         own = old or options.demo or config.described or config.dry_run
-        offers = not (options.again or own) and _person_is_there()
-        if not (options.again or gone or offers):
+        offers = not (options.again or options.rows or own) and _person_is_there()
+        if not (options.again or options.rows or gone or offers):
             return None
         way = way_for(Path(config.dump_dir), task, options.again)
         if way and gone not in ("", way.folder.name):  # which has other steps
@@ -18127,10 +18176,19 @@ class Terminal:
                 " those acts, as long as the screen looks as it did then? If you say no, or where"
                 " it looks otherwise, the model decides each act. [Y/n]"
             )
-            return way if answer.lower() in ("", "y", "yes") else None
+            values: dict[str, str] = {}
+            if answer.lower() in ("", "y", "yes"):  # never with those that were shown
+                for step in way.steps:
+                    if step.value and step.value not in values:
+                        values[step.value] = self.ask(f"{step.value}, then {step.example!r:.60}:")
+                if all(values.values()):
+                    return with_values(way, values)
+            return None
+        if options.rows:
+            return way
         if options.again and not way:
             self.say("No run of this task was proven done, so that the model decides.")
-        return way
+        return way and replace(with_values(way, values_given(options.given)), next=done)
 
     def await_page(self, panel: Panel) -> None:
         """Waits a while for somebody to open the page of a demo."""
@@ -18167,8 +18225,8 @@ class Terminal:
                 self.lines.task_done()
             except Empty:
                 text, since = self._doing
-                if self.level and text:
-                    line = f"      {text}, {self.clock.now() - since:.0f} s   {self.watch()}"
+                if text and self.level >= self.live_level:
+                    line = f"      {self.watch()}{text}, {self.clock.now() - since:.0f} s"
                     self._write(line[: self._columns()], "\r\x1b[K")
 
     def _write(self, text: str, erase: str) -> None:
@@ -18230,17 +18288,26 @@ ANSWER_EVERY_S = 0.05  # whether there is an answer
 TASK_EXAMPLE = 'python agent.py "Open Notepad and write: hello"'
 
 
+def why_not_hidden(value: str) -> str:
+    """Says why a value cannot be kept secret; "" if it can."""
+    # A shorter value would be found, and hidden, in texts that have nothing to do with it. None may
+    # be a part of a word of this file: of a tool, of a record or of a request.
+    if len(value) < SECRET_CHARS_LEAST or not value.isprintable():
+        return "set an environment variable of that name to 4 characters or more."
+    source = "" if re.search(r"\d", value) else Path(__file__).read_text("utf-8")
+    words = "\n".join(re.findall("[a-zA-Z_]+", source))
+    letters = squeezed(value)
+    is_long = len(letters) >= SECRET_CHARS_SAFE
+    if value in words or (is_long and letters in words.replace("_", "").casefold()):
+        return (
+            "its value is in a word that the program's files must show, such as click or"
+            " error; choose another value."
+        )
+    return ""
+
+
 def read_secrets(names: Sequence[str], key: str = "") -> Secrets:
     """Reads secrets from the environment, else a prompt; ConfigError for what cannot be hidden."""
-    # No secret may be a part of a word of this file: of a tool, of a record or of a request.
-    source = Path(__file__).read_text("utf-8") if key or names else ""
-    words = "\n".join(re.findall("[a-zA-Z_]+", source))
-    folded = words.replace("_", "").casefold()
-
-    def is_in_words(value: str) -> bool:
-        letters = squeezed(value)
-        return value in words or (len(letters) >= SECRET_CHARS_SAFE and letters in folded)
-
     values = {}
     for name in names:
         value = os.environ.pop(name, "")  # programs that are started inherit the rest
@@ -18250,14 +18317,7 @@ def read_secrets(names: Sequence[str], key: str = "") -> Secrets:
         elif not value and _person_is_there():
             with suppress(EOFError):  # Ctrl+D, which gives none
                 value = getpass.getpass(f"{name}: ")
-        # A shorter value would be found, and hidden, in texts that have nothing to do with it.
-        if len(value) < SECRET_CHARS_LEAST or not value.isprintable():
-            fault = fault or "set an environment variable of that name to 4 characters or more."
-        elif is_in_words(value):
-            fault = (
-                "its value is in a word that the program's files must show, such as click or"
-                " error; choose another value."
-            )
+        fault = fault or why_not_hidden(value)
         if fault:
             raise ConfigError(f"--secret {name}: {fault}")
         values[name] = value
@@ -18266,8 +18326,7 @@ def read_secrets(names: Sequence[str], key: str = "") -> Secrets:
                 f"warning: --secret {name} has fewer than {SECRET_CHARS_SAFE} characters:"
                 " it is hidden as a whole word only, and can be guessed."
             )
-    can_be_hidden = len(key) >= SECRET_CHARS_LEAST and not is_in_words(key)
-    return Secrets(values, {"LMSTUDIO_API_KEY": key} if can_be_hidden else {})
+    return Secrets(values, {} if why_not_hidden(key) else {"LMSTUDIO_API_KEY": key})
 
 
 @dataclass
@@ -18308,7 +18367,7 @@ class Person:
         """Asks what only the person knows; None where nobody is there."""
         if _person_is_there() or self.inbox.watched():
             return self._asked(
-                f"The model asks: {question}",
+                question,
                 "Type an answer and press Enter, here or in the box on the screen.",
                 QUESTION_PATIENCE * self.config.confirm_wait,
                 self.inbox.take_answer,
@@ -18974,17 +19033,23 @@ def forget(name: str, root: Path) -> str:
 
 
 ####################################################################################################
-# Rows - what was shown, done for each row of a table, with a line of what became of it
+# Rows - what was shown, or is said in words, done for each row of a table, and told in a line each
 ####################################################################################################
 
-ROW_NUMBERS = r"\d{1,6}(?:-\d{1,6})?(?:,\d{1,6}(?:-\d{1,6})?)*"
+ROWS = re.compile(r"(\d{1,6}(-\d{1,6})?(,|$))+(?<!,)")  # by their numbers
 RESULT_COLUMNS = ("outcome", "sentence", "seconds", "requests", "run")  # behind number and values
 DELIMITERS = ",;\t|"
 FAULTS_TOLD = 5
 FAILED_MOST = 3  # rows in a row, which end a table in any case
+TELLING = 3  # characters of a cell that are found in what was done by no chance
+SECRET_ROWS_MOST = 100  # since each of their values is looked for in all that is told
 # Of these rows the record is there, of those it may be: neither is entered again by itself.
 THERE = ("done", "skipped")
 MAYBE_THERE = ("unsure", "not proven")
+# What a row is by how its acts ended, before it may have been sent and from then on; of other ends
+# it is failed or unsure.
+UNSENT = {"completed": "done", "skipped": "skipped", "stopped": "stopped"}
+SENT = {"completed": "done", "not_proven": "not proven", "disproved": "not proven"}
 # What is clicked to type there, or to choose, and sends nothing.
 CHOOSING = FIELDS | PICKED.difference(["menu item"]) | {"checkbox", "tab", "list"}
 UNSENDING = ("type_text", "scroll", "scroll_at", "move")
@@ -18993,34 +19058,51 @@ REPLACED_SIGN = b"\xef\xbf\xbd"  # stands in UTF-8 where another program lost a 
 
 
 @dataclass
-class TableRow:
-    """A row of a table, and what became of it."""
+class RowRecord(Record, kind="row"):
+    """Is a row of a table: it begins, or that is what became of it."""
 
-    number: int
-    values: dict[str, str]
+    line: int = 0  # of the table, from 1
+    values: dict[str, str] = field(default_factory=dict)  # of a secret its name in braces
     outcome: str = ""
     text: str = ""
     seconds: float = 0.0
     requests: int = 0
     run: str = ""
 
+    @property
+    def key(self) -> str:
+        """Tells it from other rows, wherever they stand."""
+        return json.dumps(self.values, sort_keys=True)
+
+
+@dataclass
+class TableRow(RowRecord):
+    """Is a row with what stands in no record."""
+
+    secrets: dict[str, str] = field(default_factory=dict)
+
 
 @dataclass
 class Table(Way):
-    """What was shown, and the rows that it is done for."""
+    """What is done, and the rows that it is done for; without steps the model does the first."""
 
+    names: Sequence[str] = ()  # of the values
+    hidden: Collection[str] = ()  # of those that are secrets
     rows: Sequence[TableRow] = ()
+    rest: list[TableRow] = field(default_factory=list)  # that are not over
     goes_on: bool = False  # after a row that is not done
     copy: Path | None = None  # of the results
 
-    @property
-    def names(self) -> list[str]:
-        return [*dict.fromkeys(step.value for step in self.steps if step.value)]
-
-
-def column_name(text: str) -> str:
-    """Gives the name of a column, or of a value, without its blanks and case."""
-    return plain_name(text).casefold()
+    def bar(self) -> str:
+        """Tells how many rows are over, and how long the others may take."""
+        most = len(self.rows)
+        over = most - len(self.rest)
+        told = f"[{'#' * (20 * over // most):<20}] {over} of {most} rows"
+        lasted = [row.seconds for row in self.rows if row.seconds]
+        if lasted:
+            minutes = sum(lasted) / len(lasted) * len(self.rest) / 60
+            told += f", about {minutes:.0f} min left"
+        return f"{told}   "
 
 
 def lines_of_table(path: Path, wanted: Collection[str]) -> list[list[str]]:
@@ -19030,7 +19112,7 @@ def lines_of_table(path: Path, wanted: Collection[str]) -> list[list[str]]:
     """
 
     def misfits(lines: list[list[str]]) -> tuple[int, int]:
-        missing = {*wanted}.difference(map(column_name, lines[0]))
+        missing = {*wanted}.difference(map(squeezed, lines[0]))
         return len(missing), sum(len(line) != len(lines[0]) for line in lines)
 
     try:
@@ -19041,51 +19123,62 @@ def lines_of_table(path: Path, wanted: Collection[str]) -> list[list[str]]:
     tables = []
     for delimiter in DELIMITERS:
         with suppress(csv.Error):
-            file = io.StringIO(text, newline="")
-            lines = [
-                line for line in csv.reader(file, delimiter=delimiter, strict=True) if any(line)
-            ]
-            tables.append(lines)
-    lines = min(filter(None, tables), key=misfits, default=[])
-    if not lines:
+            lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+            tables.append([*filter(any, lines)])
+    found = min(filter(None, tables), key=misfits, default=[])
+    if not found:
         raise ConfigError(f"{path} is no table: it is empty, damaged, or a quote is not closed.")
-    return lines
+    return found
 
 
-def read_table(path: Path, way: Way, constants: Mapping[str, str], most: int) -> list[TableRow]:
-    """Reads the rows, checked whole; raises ConfigError that lists what is wrong with them."""
-    examples = {step.value: step.example for step in way.steps if step.value}
-    wanted = {column_name(name): name for name in examples if name not in constants}
+def read_rows(
+    path: Path, table: Table, constants: Mapping[str, str], most: int, known: Secrets
+) -> list[TableRow]:
+    """Reads the rows, checked whole; raises ConfigError that lists what is wrong with them.
+
+    What the model may repeat of a cell must not be the name of a secret.
+    """
+    examples = {step.value: step.example for step in table.steps if step.value}
+    wanted = {squeezed(name): name for name in table.names if name not in constants}
     head, *lines = lines_of_table(path, wanted)
-    names = [*map(column_name, head)]
+    names = [*map(squeezed, head)]
+    most = min(most, SECRET_ROWS_MOST) if table.hidden else most
     faults = []
     if sorted(names) != sorted(wanted):
         told = plain_line(", ".join(head), 200)
-        faults.append(f"its columns are {told}, and what was shown needs: {', '.join(wanted)}")
+        faults.append(f"its columns are {told}, and what is done needs: {', '.join(wanted)}")
     if not 0 < len(lines) <= most:
         faults.append(f"it has {count_of(len(lines), 'row')}, not 1 to {most} (--max-rows)")
-    seen: dict[tuple[str, ...], int] = {}
+    secret_names = {*table.hidden, *known.values}
+    seen: dict[str, int] = {}
     rows = []
     for number, line in enumerate([] if faults else lines, 1):
-        cells = [cell.replace("\r\n", "\n").replace("\r", "\n") for cell in line]
         if len(line) != len(head):
             faults.append(f"row {number} has {count_of(len(line), 'cell')}, not {len(head)}")
             continue
-        if seen.setdefault(tuple(cells), number) != number:
-            faults.append(f"row {number} is the same as row {seen[tuple(cells)]}")
-        values = {wanted[name]: cell for name, cell in zip(names, cells, strict=True)}
-        row = TableRow(number, {**constants, **values})
-        for name, cell in row.values.items():
-            breaks = "\n" in cell and ("\n" not in examples.get(name, "") or cell.endswith("\n"))
+        row = TableRow(number, {**constants})
+        for column, text in zip(names, line, strict=True):
+            name = wanted[column]
+            cell = text.replace("\r\n", "\n").replace("\r", "\n")
+            row.values[name] = cell
+            fault = ""
+            try:
+                clean_text(cell)
+            except ToolError as error:
+                fault = str(error).rstrip(".")
+            breaks = "\n" in cell and ("\n" not in examples.get(name, cell) or cell[-1] == "\n")
             if breaks or "\t" in cell or LITERAL in cell or len(cell) >= TEXT_MOST:
-                faults.append(
-                    f"row {number}, {name}: it is too long, or has a tab or a line break that"
-                    " what was shown has not"
-                )
-        try:
-            with_values(way, row.values)
-        except ToolError as error:
-            faults.append(f"row {number}: {str(error).rstrip('.')}")
+                fault = "it is too long, or has a tab or a line break that what was shown has not"
+            if name in table.hidden:
+                fault = fault or why_not_hidden(cell)
+                row.secrets[name] = cell
+                row.values[name] = f"{{{{{name}}}}}"
+            elif not table.steps and secret_names.intersection(_SECRET_NAME.findall(cell)):
+                fault = "it is the name of a secret, which the model would type"
+            if fault:
+                faults.append(f"row {number}, {name}: {fault}")
+        if seen.setdefault(row.key, number) != number:
+            faults.append(f"row {number} is the same as row {seen[row.key]}")
         rows.append(row)
     if faults:
         more = f"; {len(faults)} faults in all" if len(faults) > FAULTS_TOLD else ""
@@ -19093,30 +19186,45 @@ def read_table(path: Path, way: Way, constants: Mapping[str, str], most: int) ->
     return rows
 
 
-def table_of(options: Namespace, config: Config, way: Way | None) -> Table:
+def table_of(
+    options: Namespace, config: Config, way: Way | None, task: str, known: Secrets
+) -> Table:
     """Reads and checks what --rows and its like say; raises ConfigError."""
-    if not way or not way.steps[0].target:
-        raise ConfigError("--rows repeats what you showed: show it once with --teach NAME.")
-    path = Path(options.rows)
+    table = Table(Path(config.dump_dir), [], {}, is_new=True, goes_on=options.rows_on)
+    said = [task]
+    if way and way.steps[0].target:
+        table = Table(**vars(way), goes_on=options.rows_on)
+        said = table.checks
+    values = [step.value for step in table.steps if step.value]
+    texts = [*said, *(step.act.text for step in table.steps)]
+    secrets = dict.fromkeys(known.unknown("\n".join(texts)))
+    named = {squeezed(name): name for name in [*COLUMN.findall("\n".join(said)), *values]}
+    constants = values_given(options.given)
+    takes = values if table.steps else [*named]
+    if not (takes or secrets) or constants.keys() - named.values():
+        raise ConfigError(
+            f"--rows and --with give values that differ, here: {', '.join(named) or 'none'}; name"
+            " them in the task, as {city}, or show it once with --teach NAME."
+        )
     copy = Path(options.results) if options.results else None
-    if not any(step.value for step in way.steps):
-        raise ConfigError("What was shown has no value that differs: show it anew, and name one.")
     if copy and copy.exists():
         [*results_in(copy)]  # anything else is not written over
-    rows = read_table(path, way, values_given(options.given), config.max_rows)
+    names = [*named.values(), *secrets]
+    table = replace(table, hidden=[*secrets], names=names, copy=copy)
+    rows = read_rows(Path(options.rows), table, constants, config.max_rows, known)
     wanted = (options.only_rows or f"1-{len(rows)}").replace(" ", "")
     only: set[int] = set()
-    for first, last in re.findall(r"(\d{1,6})(?:-(\d{1,6}))?", wanted):
+    for first, last in re.findall(r"(\d+)(?:-(\d+))?", wanted if ROWS.fullmatch(wanted) else "0"):
         only.update(range(int(first), int(last or first) + 1))
-    if not (only <= {*range(1, len(rows) + 1)} and re.fullmatch(ROW_NUMBERS, wanted)):
+    if not only <= {row.line for row in rows}:
         raise ConfigError(
             f"--only-rows takes such as 5-9,12, from 1 to {len(rows)}, not {wanted[:60]!r}."
         )
-    rows = [row for row in rows if row.number in only]
-    return Table(**vars(way), rows=rows, goes_on=options.rows_on, copy=copy)
+    known.hide_more(chain.from_iterable(row.secrets.items() for row in rows))
+    return replace(table, rows=[row for row in rows if row.line in only])
 
 
-def results_in(path: Path) -> Iterator[TableRow]:
+def results_in(path: Path) -> Iterator[RowRecord]:
     """Gives the rows of a file of results; raises ConfigError if it is none."""
     try:
         with open(path, encoding="utf-8-sig", newline="") as stream:
@@ -19125,29 +19233,24 @@ def results_in(path: Path) -> Iterator[TableRow]:
         if (first, *names[end:]) != ("row", *RESULT_COLUMNS):
             raise ValueError("it is no table of results")
         for number, *cells in lines:
-            outcome, text, _, _, run = cells[end:]
-            yield TableRow(
-                int(number),
-                dict(zip(names[:end], cells[:end], strict=True)),
-                outcome,
-                text,
-                run=run,
-            )
+            values = dict(zip(names[:end], cells[:end], strict=True))
+            outcome, text = cells[end : end + 2]
+            yield RowRecord(int(number), values, outcome, text, run=cells[-1])
     except (OSError, ValueError, csv.Error) as error:
         raise ConfigError(f"{path} cannot be used: {error}; move it away.") from None
 
 
-def write_results(table: Table, folder: Path, hide: Callable[[str], str]) -> None:
+def write_results(run: Run, table: Table) -> None:
     """Writes what became of the rows, and waits for the disk; raises AgentError."""
     text = io.StringIO(newline="")
     lines = csv.writer(text)
     lines.writerow(["row", *table.names, *RESULT_COLUMNS])
     for row in table.rows:
         if row.outcome:
-            values = [hide(row.values[name]) for name in table.names]
+            values = [run.logger.hide(row.values[name]) for name in table.names]
             told = (row.outcome, row.text, round(row.seconds, 1), row.requests, row.run)
-            lines.writerow([row.number, *values, *told])
-    for path in filter(None, (folder / RESULTS_FILE, table.copy)):
+            lines.writerow([row.line, *values, *told])
+    for path in filter(None, (run.logger.folder / RESULTS_FILE, table.copy)):
         try:
             new = in_run(path.parent, f"{path.name}.new")
             with new.open("wb") as stream:
@@ -19168,59 +19271,61 @@ def take_earlier(run: Run, table: Table) -> None:
     here = run.logger.folder
     paths = [table.copy] if table.copy and table.copy.exists() else []
     for folder in known_runs(here.parent).values():
-        path = in_run(folder, RESULTS_FILE)
-        if folder.name != here.name and path.exists():
+        if folder.name != here.name and (folder / RESULTS_FILE).exists():
             task = run_of(read_journal(folder, outline=True), folder).task
             if task.casefold().split() == run.progress.task.casefold().split():
-                paths.append(path)
-    known: dict[str, TableRow] = {}
+                paths.append(in_run(folder, RESULTS_FILE))
+    known: dict[str, RowRecord] = {}
     for old in chain.from_iterable(map(results_in, paths)):
-        key = json.dumps(old.values, sort_keys=True)
-        if old.outcome in THERE or (old.outcome in MAYBE_THERE and key not in known):
-            known[key] = old
+        if old.outcome in THERE or (old.outcome in MAYBE_THERE and old.key not in known):
+            known[old.key] = old
     found = []
     for row in table.rows:
-        values = run.logger.hide(row.values)
-        before = known.get(json.dumps(values, sort_keys=True))
+        before = known.get(replace(row, values=run.logger.hide(row.values)).key)
         if before:
             found.append((row, before))
-    numbers = ", ".join(str(row.number) for row, _ in found)
+    numbers = ", ".join(str(row.line) for row, _ in found)
     question = f"The records of rows {numbers} are there, or may be. Enter them again?"
     if not found or run.actuator.put(run.actuator.vouch, question):
         return
     for row, before in found:
-        row.outcome = before.outcome
-        row.text = before.text
-        row.run = before.run
+        vars(row).update(outcome=before.outcome, text=before.text, run=before.run)
         if before.outcome in THERE or RowRepeat(run, table, row).is_there:
             row.outcome = "skipped"
             row.text = f"It is there already (see {before.run})."
+        run.logger.tell(row)
 
 
 class RowRepeat(Repeat):
     """The acts for one row: what was typed is read back before each that may send it."""
 
     def __init__(self, run: Run, table: Table, row: TableRow) -> None:
-        super().__init__(run, with_values(table, row.values))
+        self.secrets = run.actuator.secrets
+        self.secrets.values.update(row.secrets)
+        typed = {step.value: row.values[step.value] for step in table.steps if step.value}
+        checks = [with_texts(check, row.values) for check in table.checks]
+        super().__init__(run, with_values(replace(table, checks=checks), typed))
         self.table = table
         self.row = row
         valued = []
-        sending = []  # steps that may send what was typed before, for all that was shown of them
+        sending = []  # steps that may send what was typed before, for all that is known of them
         for at, step in enumerate(table.steps):
-            chooses = step.target["role"] in CHOOSING and not step.act.key
-            if step.value:
+            chooses = step.target.get("role") in CHOOSING and not step.act.key
+            if step.value or _SECRET_NAME.search(step.act.text):
                 valued.append(at)
             elif valued and not chooses and step.act.name not in UNSENDING:
                 sending.append(at)
         self.sending = sending or valued
         self.checked = 0  # so many steps were read back, and sent
         self.unread: set[str] = set()  # fields that nobody can read
-        self.files = file_facts(*self.way.checks)
+        self.checks = [*map(self.secrets.fill, self.way.checks)]  # told to nobody
+        self.files = file_facts(*self.checks)
         # Of a file that held it before, "Anna" may be a part of another row's "Hanna".
-        self.held: set[str] = set()
-        for ruling in rulings_by_files(self.way.checks, self.files, self.files, ""):
-            if ruling.holds and re.search(_QUOTED, ruling.check):
-                self.held.add(ruling.check)
+        known = rulings_by_files(self.checks, self.files, self.files, "")
+        emptied = {path: (state, b"") for path, (state, _) in self.files.items()}
+        by_name = rulings_by_files(self.checks, self.files, emptied, "")
+        self.held = {one.check for one in known if one.holds}
+        self.held -= {one.check for one in by_name if one.holds}
 
     def wait_for_place(self) -> tuple[Act, Look] | None:
         found = super().wait_for_place()
@@ -19228,7 +19333,7 @@ class RowRepeat(Repeat):
             self.read_back()
             if not self.row.outcome:  # from here on nobody can tell, whatever ends it
                 self.row.outcome = "unsure"
-                write_results(self.table, self.run.logger.folder, self.run.logger.hide)
+                write_results(self.run, self.table)
         return found
 
     def heard(self, deed: Deed, look: Look) -> Deed:
@@ -19245,19 +19350,18 @@ class RowRepeat(Repeat):
         """Compares what was typed with its fields, sign for sign; raises End where they differ."""
         typed: dict[str, Step] = {}
         for step in self.way.steps[self.checked : self.way.next]:
-            if "text" in step.act.args and not _SECRET_NAME.search(step.act.text):
-                then = step.target
-                who = [then.get(part) for part in ("role", "name", "id", "row")]
+            if "text" in step.act.args:
+                who = [step.target.get(part) for part in ("role", "name", "id", "row")]
                 typed[str(who)] = step  # of two texts in one field the later one
         desktop = self.run.eyes.desktop
         for step in typed.values():
             then = step.target
-            text = step.act.text.replace(LITERAL, "")
+            text = self.secrets.fill(step.act.text).replace(LITERAL, "")
             adds = not (then.get("empty") or "clear" in step.act.args)
             for _ in range(READS_MOST):
                 hit = NO_CONTROL
                 for window in reversed(desktop.windows()):  # the one in front is asked last
-                    if step.place and window.program == step.place.program:
+                    if then["role"] and step.place and window.program == step.place.program:
                         hit = found_again(then, desktop.control_source.ask(window)) or hit
                 held = (hit.value or "").replace("\r\n", "\n")
                 if hit.value is None or held == text or (adds and held.endswith(text)):
@@ -19265,33 +19369,32 @@ class RowRepeat(Repeat):
                 self.run.clock.sleep(READ_S)
             else:
                 told = f"{in_quotes(held, 80)} and not {in_quotes(text, 80)}"
+                if text != step.act.text.replace(LITERAL, ""):
+                    told = "and not what was typed"
                 less = " less than was typed" if text.startswith(held) else ""
                 raise End(Outcome("failed", f"{then['name']!r} holds{less}: {told}."))
             if hit.value is None:
-                self.unread.add(then["name"])
+                self.unread.add(then.get("name") or "the field")
 
     def facts(self, lasting: bool = False) -> list[bool | None]:
         """Rules on each check by what Windows shows of this row's values; None if by nothing.
 
         Only files and lists tell what is `lasting`: a form may show the row before.
         """
-        checks = self.way.checks
-        if not checks:
+        if not self.checks:
             return []
-        rulings = rulings_by_files(checks, self.files, file_facts(*checks), "")
-        by_file = {
-            ruling.check: ruling.holds for ruling in rulings if ruling.check not in self.held
-        }
+        rulings = rulings_by_files(self.checks, self.files, file_facts(*self.checks), "")
+        by_file = {one.check: one.holds for one in rulings if one.check not in self.held}
         known = []
         for name, text in texts_shown(self.run):
             if name == LIST_SHOWN or not lasting:
                 known.append((name, text.translate(NO_QUOTES)))
         values = {name: text.translate(NO_QUOTES) for name, text in self.row.values.items()}
         told: list[bool | None] = []
-        for shown, check in zip(self.table.checks, checks, strict=True):
-            plain = with_texts(shown, values)
+        for said, check in zip(self.table.checks, self.checks, strict=True):
+            plain = self.secrets.fill(with_texts(said, values))
             holds = by_file.get(check, is_shown(plain, known, plain) or None)
-            told.append(holds if check != shown else None)
+            told.append(holds if check != said else None)
         return told
 
     @property
@@ -19302,7 +19405,7 @@ class RowRepeat(Repeat):
     def end(self, last: Act) -> None:
         self.read_back()
         checks = "; ".join(self.way.checks)
-        for _ in range(READS_MOST if self.way.checks != self.table.checks else 0):
+        for _ in range(READS_MOST if self.checks != self.table.checks else 0):
             if all(self.facts()):
                 raise End(Outcome("completed", f"Windows shows it: {checks}"))
             self.run.clock.sleep(READ_S)
@@ -19316,38 +19419,101 @@ class RowRepeat(Repeat):
         raise End(Outcome("completed", "All was done, and the fields held what was typed."))
 
 
-def ask_about_table(run: Run, table: Table, rows: Sequence[TableRow]) -> None:
-    """Asks once for all rows; raises AgentError where nobody allows what they need.
+def ask_about_table(run: Run, table: Table) -> None:
+    """Asks once for all rows that are left; raises AgentError where nobody allows what they need.
 
-    What an act risks is told by what was shown, never by what stands in a row.
+    What an act risks is told by what was done first, never by what stands in a row.
     """
     acts = []
     foreseen = []
     for number, step in enumerate(table.steps, 1):
         place = step.place or PlaceRecord()
-        then = step.target
-        windows = [Window(0, place.title, place.program)]
-        for window in run.eyes.windows():
-            if (window.title, window.program) == (place.title, place.program):
-                windows = [window]
-        attempt = Attempt(step.act, NO_LOOK.frame, reached=windows, task=run.actuator.task)
-        attempt.controls = [Control(then.get("name", ""), then["role"] or "pane", NOWHERE)]
-        attempt.focused = attempt.controls[0]
+        there = (place.title, place.program)
+        open_ones = [one for one in run.eyes.windows() if (one.title, one.program) == there]
+        reached = open_ones[:1] or [Window(0, *there)]
+        attempt = Attempt(step.act, NO_LOOK.frame, reached=reached, task=run.actuator.task)
+        name = step.target.get("name", "")
+        attempt.focused = Control(name, step.target.get("role") or "pane", NOWHERE)
+        attempt.controls = [attempt.focused]
         risks = risks_to_confirm(attempt, run.config)
         foreseen += [(number, risk) for risk in risks]
         if risks:
             acts.append(f"{step.act.in_words()} in {place.title!r} ({', '.join(risks)})")
-    empty = sum(not text for row in rows for text in row.values.values())
-    told = f"{count_of(len(rows), 'row')}, of each: {'; '.join(acts) or 'nothing risky'}."
+    empty = sum(not text for row in table.rest for text in row.values.values())
+    told = f"{count_of(len(table.rest), 'row')}, of each: {'; '.join(acts) or 'nothing risky'}."
+    if not table.steps:
+        told = f"{count_of(len(table.rest), 'row')}; the first one is done by the model."
     if empty:
         told += f" Empty cells, which clear a field: {empty}."
     run.logger.say(told, 0)
-    if acts or (_person_is_there() and run.config.confirm != "never"):
+    asks = table.steps and _person_is_there() and run.config.confirm != "never"
+    if acts or asks:
         switch = "; ".join({risk for _, risk in foreseen})
-        question = f"{told} Allow for all {len(rows)}? [y/N]"
+        question = f"{told} Allow for all {len(table.rest)}? [y/N]"
         if not run.actuator.put(run.actuator.confirm, question, switch):
-            raise AgentError("The rows were not allowed; nothing was done.")
+            raise AgentError("The rows were not allowed; nothing was done for them.")
     vars(run.actuator).update(foreseen=foreseen)
+
+
+def tells_words(text: str, words: str) -> bool:
+    """Tells whether words that are long enough to mean something stand in a text."""
+    return len(words) >= TELLING and re.search(whole_words(words), text) is not None
+
+
+def whole_words(text: str) -> str:
+    return rf"(?i)(?<!\w){re.escape(text)}(?!\w)"
+
+
+def learn(run: Run, table: Table, row: TableRow, first: int) -> None:
+    """Makes what was done for a row, after that turn, the steps of its table.
+
+    Each value is bound to the steps that typed or picked just that. Raises AgentError where it is
+    not sure which those are, and nobody says it.
+    """
+    steps: list[Step] = []
+    for step in recorded_way(run.logger.folder).steps:
+        look = step.look
+        if look.turn > first:
+            if step.target.get("role"):  # wherever it stands
+                look = replace(look, part=(0, 0, 0, 0))
+            act = replace(step.act, way=len(steps) + 1)
+            steps.append(replace(step, act=act, look=look))
+    said = [step.act.text or step.target.get("name", "") for step in steps]
+    listed = "\n".join(f"{number}  {step.act.in_words()}" for number, step in enumerate(steps, 1))
+    values = {name: text for name, text in row.values.items() if name not in table.hidden}
+    twins = [text for text, count in Counter(values.values()).items() if count > 1]
+    for name, text in values.items():
+        fits = [at for at, done in enumerate(said, 1) if done == text]
+        if len(text) < TELLING or text in twins or not fits:
+            question = f"Which step takes {{{name}}}, here {in_quotes(text, 60)}?\n{listed}"
+            answer = run.actuator.put(run.actuator.ask, question)
+            fits = [at for at, done in enumerate(said, 1) if done and answer == str(at)]
+        for at in fits:
+            steps[at - 1].value = name
+    lost = {*table.hidden}.difference(*(_SECRET_NAME.findall(text) for text in said))
+    lost |= values.keys() - {step.value for step in steps}
+    for step, done in zip(steps, said, strict=True):
+        for name, text in values.items():
+            has_part = tells_words(done, text) or (step.act.text and tells_words(text, done))
+            if has_part and not step.value:
+                lost.add(name)
+    if lost:
+        told = ", ".join(sorted(lost))
+        raise AgentError(
+            f"The table ends after row {row.line}: which steps take {told} is not sure."
+        )
+    words = re.findall(r"\w{3,}", " ".join(values.values()))
+    checks = []
+    for check in run.progress.done_when:
+        for name, text in sorted(values.items(), key=lambda item: -len(item[1])):
+            if text and text not in twins:
+                check = re.sub(whole_words(text), f"{{{name}}}", check)
+        left = COLUMN.sub("", check)
+        if not any(re.search(whole_words(word), left) for word in [*twins, *words]):
+            checks.append(check)
+    if not any(map(COLUMN.search, checks)):
+        checks.append(run.actuator.task)
+    vars(table).update(folder=run.logger.folder, steps=steps, checks=checks, is_new=False)
 
 
 def do_row(run: Run, table: Table, row: TableRow) -> None:
@@ -19355,17 +19521,22 @@ def do_row(run: Run, table: Table, row: TableRow) -> None:
     old = run.progress
     begun = run.clock.now()
     requests = run.session.requests
-    repeat = RowRepeat(run, table, row)
-    checks = repeat.way.checks
-    run.progress = Progress(task=old.task, turn=old.turn, first=old.turn, refusals=old.refusals)
-    vars(run.progress).update(done_when=checks, files=repeat.files)
     row.run = run.logger.folder.name
+    run.logger.tell(row)
+    repeat = RowRepeat(run, table, row)
+    task = with_texts(run.actuator.task, row.values)
+    run.progress = Progress(task=task, turn=old.turn, first=old.turn, refusals=old.refusals)
+    vars(run.progress).update(done_when=repeat.way.checks, files=repeat.files)
     row.text = "It was sent, and nobody knows what came of it."
     ended = Outcome("stopped", "The run ended before this row did.")
     run.actuator.began = begun  # the limit in minutes is for a row
     try:
         if repeat.is_there:
             raise End(Outcome("skipped", "It is there already."))
+        if not table.steps:
+            row.outcome = "unsure"  # nobody can tell which act sends it
+            write_results(run, table)
+            raise End(run_agent(run))
         place = table.steps[0].place or PlaceRecord()
         front = run.eyes.desktop.foreground()
         if not front or front.program != place.program:
@@ -19380,31 +19551,36 @@ def do_row(run: Run, table: Table, row: TableRow) -> None:
     except End as end:
         ended = end.outcome
     finally:
-        if ended.kind in SUCCESSES:
-            row.outcome = "done"
-        elif not row.outcome:
-            row.outcome = ended.kind if ended.kind in ("skipped", "stopped") else "failed"
-        elif ended.kind in ("not_proven", "disproved"):
-            row.outcome = "not proven"
+        is_sent = row.outcome and (table.steps or run.progress.touched)
+        row.outcome = UNSENT.get(ended.kind, "failed")
+        if is_sent:
+            row.outcome = SENT.get(ended.kind, "unsure")
+        vars(run.progress).update(first=old.first)
         spent = {"seconds": run.clock.now() - begun, "requests": run.session.requests - requests}
         vars(row).update(text=ended.text, **spent)
-        write_results(table, run.logger.folder, run.logger.hide)
-        run.logger.say(f"{row.number:>5}  {row.outcome:<10} {row.seconds:5.1f} s  {row.text}", 0)
+        write_results(run, table)
+        run.logger.tell(row)
+        run.logger.say(f"{row.line:>5}  {row.outcome:<10} {row.seconds:5.1f} s  {row.text}", 0)
 
 
 def do_rows(run: Run, table: Table) -> Outcome:
-    """Does what was shown for each row of a table, and counts what became of them."""
+    """Does what was shown or said for each row of a table, and counts what became of them."""
     take_earlier(run, table)
-    left = [row for row in table.rows if not row.outcome]
+    left = table.rest
+    left += [row for row in table.rows if not row.outcome]
     if left:
-        ask_about_table(run, table, left)
-    write_results(table, run.logger.folder, run.logger.hide)
+        ask_about_table(run, table)
+    write_results(run, table)
     failed = 0
-    for row in left:
+    while left and failed < FAILED_MOST and (table.goes_on or not failed):
+        row = left[0]
+        first = run.progress.turn
         do_row(run, table, row)
+        del left[0]
         failed = 0 if row.outcome in THERE else failed + 1
-        if failed == FAILED_MOST or (failed and not table.goes_on):
-            break
+        if left and not (failed or table.steps):
+            learn(run, table, row, first)
+            ask_about_table(run, table)
     counts = Counter(row.outcome or "not begun" for row in table.rows)
     told = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
     kind = "completed" if counts.keys() <= {*THERE} else "failed"
@@ -19463,7 +19639,7 @@ A small local vision model (LM Studio) carries out a task on your desktop.
   --forget NAME          delete what was shown under that name
   --again                do the acts of the task's last completed run while the screen is as then
   --with NAME=TEXT...    with --again: a value of what was shown, which differs each time
-  --rows FILE            with --again: do it for each row of a table (CSV)
+  --rows FILE            for each row of a table (CSV): a task with {{column}}s, or what was shown
   --only-rows ROWS       of it only these, such as 5-9,12
   --rows-on              go on after a row that is not done
   --max-rows N           refuse a table of more rows than these (500)
@@ -19518,6 +19694,8 @@ panel check runs stats report mcp
 secret check runs stats report
 dry_run check runs stats report
 again dry_run
+rows dry_run
+rows check resume runs stats report replay mcp teach forget scenario
 again check resume runs stats report replay
 scenario check resume runs stats report replay mcp again teach forget
 words teach forget
@@ -19527,7 +19705,6 @@ NEEDS = {
     "only_rows": ("rows", "--rows FILE"),
     "rows_on": ("rows", "--rows FILE"),
     "results": ("rows", "--rows FILE"),
-    "rows": ("again", "--again"),
     "open": ("report", "--report RUN"),
 }
 
@@ -20108,7 +20285,7 @@ def run_task(
         task = "What a client calls"
         profile = MCP_PROFILE
     else:
-        task, way, model = first_task(options, config, terminal, server, old)
+        task, way, model = first_task(options, config, terminal, server, old, actuator.secrets)
         profile = fitting_profile(profile, config, model, options.chosen or client or old)
     told = [model.note]
     grammar = chosen_grammar(config, profile, model)
@@ -20139,23 +20316,26 @@ def run_task(
 
 def next_task(options: Namespace, run: Run, terminal: Terminal) -> str:
     """Asks for a task, and whether to repeat what was done for it before; returns "" for none."""
-    while _person_is_there() and not (options.task or options.demo):
-        try:
-            task = terminal.ask("Anything else? Type the next task, or press Enter to end.")
-            task = terminal.hide(task)
-            way = terminal.chosen_way(options, run.config, task, None) if task else None
-            run.way = way and with_values(way, {})
-            return task
-        except ConfigError as error:  # what was shown takes values, and there are none here
-            terminal.say(str(error), 0)
-        except Stopped as error:
-            terminal.say(str(error), 0)
-            break
+    if not _person_is_there() or options.task or options.demo:
+        return ""
+    vars(options).update(again=False, rows=None, given=[])  # which were for the one before
+    try:
+        answer = terminal.ask("Anything else? Type the next task, or press Enter to end.")
+        task = terminal.hide(answer)
+        run.way = terminal.chosen_way(options, run.config, task, None) if task else None
+        return task
+    except Stopped as error:
+        terminal.say(str(error), 0)
     return ""
 
 
 def first_task(
-    options: Namespace, config: Config, terminal: Terminal, server: ModelServer, old: Path | None
+    options: Namespace,
+    config: Config,
+    terminal: Terminal,
+    server: ModelServer,
+    old: Path | None,
+    secrets: Secrets,
 ) -> tuple[str, Way | None, ModelInfo]:
     """Gives the task, what was done for it before, and the model; raises ModelError for none.
 
@@ -20166,16 +20346,14 @@ def first_task(
         model = server.discover()
     except ModelError as error:
         lost = error
-        if not options.again:
+        if not (options.again or options.rows):
             raise
     task = terminal.read_task(options, config)
     way = terminal.chosen_way(options, config, task, old)
     if options.rows:
-        way = table_of(options, config, way)
-    elif way:
-        way = with_values(way, values_given(options.given))
+        way = table_of(options, config, way, task, secrets)
     if lost:
-        if not way or not way.steps[0].target:
+        if not (way and way.steps and way.steps[0].target):
             raise lost
         terminal.say(f"{lost} Where the screen differs from what was shown, the run ends.")
         model = ModelInfo(NO_MODEL)
@@ -20284,7 +20462,7 @@ def begin_records(run: Run, task: str, by_client: bool, told: Iterable[str], res
         resume(run)  # which reads that line, too
     else:
         run.progress.take(written)
-    if run.way:
+    if run.way and run.way.steps:
         logger.tell(WayRecord(run.way.folder.name))
         run.progress.done_when = run.way.checks
 
@@ -20307,7 +20485,7 @@ def carry_out_task(
     run.actuator.began = run.clock.now()
     most = most_turns(run)
     # The rows have the numbers of the pictures, plans among them; --max-steps counts otherwise.
-    person.terminal.watch = lambda: f"{most - turns_of(run)} of {most} turns left"
+    person.terminal.watch = lambda: f"{most - turns_of(run)} of {most} turns left   "
     if client:
         run.logger.listeners.append(client.take)
     begin_records(run, task, by_client, told, bool(stats.run["begun"]))
@@ -20317,6 +20495,7 @@ def carry_out_task(
             person.terminal.await_page(person.inbox)
         way = run.way
         if isinstance(way, Table):
+            vars(person.terminal).update(watch=way.bar, live_level=0)
             outcome = do_rows(run, way)
         elif way and not way.checks:
             outcome = run_agent(run, Loop)  # left to nobody

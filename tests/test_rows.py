@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import io
 import json
 import re
 import shutil
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from unittest import mock
 
 import agent
 from agent import Control, Point, Rect
 from tests.fakes import VirtualClock
+from tests.scripted import call, role_of, text
 from tests.seams import clock_of_main, desktop_of_main, person_at_main
+from tests.test_ending import Model, SaysYes
 from tests.test_main import CommandLineCase
 from tests.test_recording import CITY, NAME, OK, WINDOW, Form
 
@@ -223,13 +227,13 @@ class Tables(RowsCase):
             (b"", "it is empty"),
             (b"name;city\n", "it has 0 rows, not 1 to 500"),
             (many, "501 rows, not 1 to 500"),
-            (b"name\nA\n", "its columns are name, and what was shown needs: name, city"),
+            (b"name\nA\n", "its columns are name, and what is done needs: name, city"),
             (b"name;town\nA;B\n", "its columns are name, town, and"),
             (b"name;Name ;city\nA;B;C\n", "its columns are name, Name , city, and"),
             (b"name;city;id\nA;B;C\n", "its columns are name, city, id, and"),
             (b"name;city\nA;B\nA;B\n", "row 2 is the same as row 1"),
             (b"name;city\nA;B\nA\n", "row 2 has 1 cell, not 2"),
-            (b"name;city\nA\x07;B\n", r"row 1: Character 2 of the text \(U\+0007\)"),
+            (b"name;city\nA\x07;B\n", r"row 1, name: Character 2 of the text \(U\+0007\)"),
             (b'name;city\n"A\tB";C\n', "row 1, name: it is too long, or has a tab"),
             (b'name;city\nA;"B\nC"\n', "row 1, city: .* a line break that what was shown has not"),
             (b"name;city\n" + b"A" * 4000 + b";B\n", "row 1, name: it is too long"),
@@ -604,7 +608,7 @@ class ByFile(RowsCase):
 
     def test_a_file_that_is_there_is_a_record_that_is_there(self) -> None:
         shutil.rmtree(self.folder / "dumps")
-        record(self.folder / "dumps", f"{self.folder}/{{name}}.txt exists")
+        record(self.folder / "dumps", f'"{self.folder}/{{name}}.txt" exists')
         (self.folder / "A.txt").touch()
         self.rows(self.table("A;Bern", "B;Bern"))
         self.assertEqual(self.outcomes(), ["skipped", "not proven"])
@@ -784,7 +788,7 @@ class Words(RowsCase):
     def test_what_needs_rows_says_so(self) -> None:
         for words, told in (
             ("--rows-on note", "--rows-on needs --rows FILE"),
-            ("--rows x.csv note", "--rows needs --again"),
+            ("--rows x.csv note", "name them in the task, as {city}, or show it once with --teach"),
             (f"--again|{TASK}|--rows|x.csv", "cannot be read: No such file"),
             ("--again|other|--demo|--rows|x.csv", "show it once with --teach NAME"),
             (f"--again|{TASK}|--rows|x.csv|--max-rows|0", "max_rows"),
@@ -809,3 +813,334 @@ class Words(RowsCase):
         self.assertIn("schtasks /Create /SC DAILY /ST 07:30", line)
         self.assertIn(f'\\"--again\\" \\"{TASK}\\" \\"--rows\\" \\"c.csv\\""', line)
         self.assertNotIn("--schedule", line)
+
+
+def on_form(control: Control, tool: str, **args: Any) -> dict[str, Any]:
+    """A call of the model at a control of the form."""
+    x, y = agent.middle_of(control.rect)
+    position = [round(1000 * x / 1279), round(1000 * y / 719)]
+    return call(tool, element_name=control.name, position=position, reasoning="next", **args)
+
+
+def enters(name: str, city: str, *more: Any) -> tuple[Any, ...]:
+    """What a model does to enter a customer."""
+    return (
+        on_form(NAME, "click_screen_element"),
+        call("type_text_input", text=name),
+        on_form(CITY, "click_screen_element"),
+        call("type_text_input", text=city),
+        *more,
+        on_form(OK, "click_screen_element"),
+    )
+
+
+class Doubts(SaysYes):
+    """A model that sees no proof of anything."""
+
+    def __call__(self, request: dict[str, Any]) -> dict[str, Any]:
+        return (
+            text("1 NO: it is not") if role_of(request) == "verifier" else super().__call__(request)
+        )
+
+
+class WordsCase(RowsCase):
+    kind: type[SaysYes] = SaysYes
+    task = "Enter the customer {name}, {City}"
+    first = ("Meier, Anna", "Basel")
+    checks = ('The list shows "Meier, Anna · Basel"',)
+
+    def setUp(self) -> None:
+        super().setUp()
+        shutil.rmtree(self.folder / "dumps")
+        self.requests: list[dict[str, Any]] = []
+
+    def entered(
+        self,
+        *rows: str,
+        acts: Any = None,
+        options: Any = (),
+        stdin: Any = b"",
+        head: str = "Name;City",
+    ) -> tuple[int, str]:
+        says = self.kind(acts or enters(*self.first), self.checks)
+
+        def decide(request: dict[str, Any]) -> dict[str, Any]:
+            self.requests.append(request)
+            return says(request)
+
+        def book(clock: Any) -> Book:
+            self.book.clock = clock
+            return self.book
+
+        table = self.table(*rows, head=head)
+        words = [self.task, "--rows", table, "--set", "settle_cap_ms=1", *options]
+        clock = clock_of_main(self.clock) if stdin == b"" else contextlib.nullcontext()
+        with desktop_of_main(book), clock, Model(decide) as server:
+            code, out, err = self.main(*words, "--endpoint", server.url, stdin=stdin)
+        return code, out + err
+
+    def answered(self, *rows: str, answers: dict[str, str], **how: Any) -> tuple[int, str]:
+        """With a person who answers questions that have these words."""
+        left, at = dict(answers), [0]
+
+        def types(out: str) -> str | None:
+            new = out[at[0] :]
+            for words in left:
+                if words in new and ("does not." in new or "Type an answer" in new):
+                    at[0] = len(out)
+                    return left.pop(words)
+            return None
+
+        with person_at_main(types) as keyboard:
+            code, out = self.entered(*rows, stdin=keyboard, **how)
+            keyboard.end()
+        self.assertEqual(left, {}, out)
+        return code, out
+
+
+class InWords(WordsCase):
+    """A task that names columns: the model does the first row, and the others go its way."""
+
+    def test_the_others_go_the_way_of_the_first_without_the_model(self) -> None:
+        code, out = self.entered('"Meier, Anna";Basel', "O'Hara;Bern", "=1+1;{{PIN}}")
+        self.assertEqual(code, 0, out)
+        records = [self.first, ("O'Hara", "Bern"), ("=1+1", "{{PIN}}")]
+        self.assertEqual(self.book.records, records)
+        self.assertEqual(self.outcomes(), ["done"] * 3)
+        first, *others = (row["requests"] for row in self.results())
+        self.assertGreater(int(first), 5)
+        self.assertEqual(others, ["0", "0"])
+        self.assertIn("Enter the customer Meier, Anna, Basel", json.dumps(self.requests))
+        self.assertIn('The list shows "O\'Hara · Bern"', self.results()[1]["sentence"])
+
+    def test_gone_on_with_the_model_does_the_first_that_is_left(self) -> None:
+        self.entered('"Meier, Anna";Basel', "B;Bern", options=("--only-rows", "1"))
+        code, out = self.entered('"Meier, Anna";Basel', "Otto;Bern", acts=enters("Otto", "Bern"))
+        self.assertEqual((code, self.outcomes()), (0, ["skipped", "done"]), out)
+        self.assertEqual(len(self.book.records), 2)
+
+    def test_a_first_row_that_is_not_proven_ends_it_and_is_not_done_again(self) -> None:
+        self.book.loses = True
+        self.kind = Doubts
+        code, out = self.entered('"Meier, Anna";Basel', "B;Bern")
+        self.assertEqual((code, self.outcomes()), (1, ["not proven"]), out)
+        self.assertEqual(self.entered('"Meier, Anna";Basel')[0], 1)
+        self.assertEqual((self.outcomes(), self.book.records), (["not proven"], []))
+
+    def test_a_kill_in_the_first_row_leaves_it_unsure(self) -> None:
+        at_that_moment: list[str] = []
+
+        def killed(_: str) -> None:
+            at_that_moment.extend(self.outcomes())
+            self.clock.stop.set("killed")
+
+        self.book.happens = killed
+        self.entered('"Meier, Anna";Basel')
+        self.assertEqual((at_that_moment, self.outcomes()), (["unsure"], ["unsure"]))
+        self.book = Book(self.clock)
+        self.assertEqual(
+            self.entered('"Meier, Anna";Basel', "B;Bern", acts=enters("B", "Bern"))[0], 1
+        )
+        self.assertEqual(self.outcomes()[0], "unsure")
+        self.assertNotIn(self.first, self.book.records)
+
+    def test_what_is_not_sure_ends_it_before_row_2_where_nobody_is(self) -> None:
+        anna, basel = self.first
+        for rows, acts, told in (
+            (
+                ['"Meier, Anna";"Meier, Anna"', "B;Bern"],
+                enters(anna, anna),
+                "which steps take .*name",
+            ),
+            (["A;Basel", "B;Bern"], enters("A", basel), "which steps take .*name"),
+            (['"Meier, Anna";Basel', "B;Bern"], enters(anna, "Chur"), "which steps take .*City"),
+            (
+                ['"Meier, Anna";Basel', "B;Bern"],
+                enters(anna, basel, call("type_text_input", text=" Anna")),
+                "which steps take .*name",
+            ),
+        ):
+            with self.subTest(told):
+                self.book = Book(self.clock)
+                shutil.rmtree(self.folder / "dumps", ignore_errors=True)
+                code, out = self.entered(*rows, acts=acts)
+                self.assertEqual((code, self.outcomes()), (1, ["done"]), out)
+                self.assertRegex(out, told)
+                self.assertEqual(len(self.book.records), 1)
+
+    def test_what_is_not_sure_is_asked_about(self) -> None:
+        self.checks = ('The list shows "A · A"',)
+        code, out = self.answered(
+            "A;A",
+            "Otto;Bern",
+            acts=enters("A", "A"),
+            answers={"takes {name}": "2", "takes {City}": "4", "Allow for all": "y"},
+        )
+        self.assertEqual(code, 0, out)
+        self.assertEqual(self.book.records, [("A", "A"), ("Otto", "Bern")])
+        self.assertIn("4  type text", out)
+
+    def test_a_cell_permits_nothing(self) -> None:
+        self.book.front = replace(WINDOW, program="cmd.exe", title="Command Prompt")
+        self.task = "Run {name}"
+        types = call("type_text_input", text="rmdir old\n")
+        _, out = self.entered("rmdir old", acts=(types,), head="name")
+        self.assertEqual(self.book.typed, [], out)
+        self.task = "Run rmdir old {name}"  # which the person wrote
+        self.entered("rmdir old", acts=(types,), head="name")
+        self.assertEqual(self.book.typed, ["rmdir old"])
+
+    def test_the_name_of_a_secret_in_a_cell_is_refused(self) -> None:
+        with mock.patch.dict("os.environ", {"PIN": "4711-0815"}):
+            code, out = self.entered("{{PIN}};Basel", options=("--secret", "PIN"))
+        self.assertEqual((code, self.book.typed), (2, []))
+        self.assertIn("row 1, name: it is the name of a secret", out)
+
+    def test_a_task_that_names_no_column_is_told(self) -> None:
+        self.task = "Enter the customers"
+        code, out = self.entered("A;Bern")
+        self.assertEqual(code, 2)
+        self.assertIn("name them in the task, as {city}", " ".join(out.split()))
+
+
+IBANS = ("DE89 3704 0044 0532 0130 00", "CH93 0076 2011 6238 5295 7")
+
+
+class SecretColumns(WordsCase):
+    """A column in two braces is typed, and known to nobody."""
+
+    task = "Enter the customer {name} with {{iban}}"
+    checks = ('The list shows "Meier, Anna · {{iban}}"',)
+    how: ClassVar[dict[str, Any]] = {
+        "acts": enters("Meier, Anna", "{{iban}}"),
+        "head": "name;IBAN",
+        "options": ("--set", "allow_risky=secret"),
+    }
+
+    def test_it_is_typed_and_stands_nowhere(self) -> None:
+        rows = [f"{name};{iban}" for name, iban in zip(("Meier, Anna", "Otto"), IBANS, strict=True)]
+        code, out = self.entered(*rows, **self.how)
+        self.assertEqual(code, 0, out)
+        self.assertEqual(self.book.records, [("Meier, Anna", IBANS[0]), ("Otto", IBANS[1])])
+        self.assertEqual([row["iban"] for row in self.results()], ["{{iban}}"] * 2)
+        self.assertEqual(self.outcomes(), ["done", "done"])
+        written = b"".join(
+            path.read_bytes() for path in (self.folder / "dumps").rglob("*") if path.is_file()
+        )
+        told = out + json.dumps(self.requests) + written.decode("utf-8", "replace")
+        for iban in IBANS:
+            self.assertNotIn(iban, told)
+            self.assertNotIn(iban.replace(" ", ""), told)
+
+    def test_what_cannot_be_hidden_or_told_apart_is_refused(self) -> None:
+        for rows, told in (
+            (["A;123"], "row 1, iban: set an environment"),
+            ([f"A;{IBANS[0]}", f"A;{IBANS[1]}"], "row 2 is the same as row 1"),
+            ([f"A{at};{IBANS[0]}" for at in range(101)], "101 rows, not 1 to 100"),
+        ):
+            code, out = self.entered(*rows, head="name;IBAN")
+            self.assertEqual((code, self.book.typed), (2, []))
+            self.assertIn(told, out)
+
+    def test_of_what_a_field_cuts_nothing_is_told(self) -> None:
+        rows = [f"{name};{iban}" for name, iban in zip(("Meier, Anna", "Otto"), IBANS, strict=True)]
+        self.book.happens = lambda text: vars(self.book).update(fits=9) if text == "Otto" else None
+        code, out = self.entered(*rows, **self.how)
+        self.assertEqual((code, self.outcomes()), (1, ["done", "failed"]), out)
+        self.assertIn(
+            "holds less than was typed: and not what was typed", self.results()[1]["sentence"]
+        )
+        self.assertNotIn(IBANS[1][:9], out)
+
+
+class Told(RowsCase):
+    """While it lasts, and afterwards."""
+
+    def test_a_bar_tells_the_rows_that_are_over_and_the_time_left(self) -> None:
+        class Screen(io.StringIO):
+            def isatty(self) -> bool:
+                return True
+
+        def happens(text: str) -> None:
+            self.clock.advance(45)
+            time.sleep(0.5)  # the line is written by a thread
+
+        self.book.happens = happens
+        with mock.patch.object(io, "StringIO", Screen):
+            _, out, _ = self.rows(self.table("A;Bern", "B;Bern", "C;Bern"))
+        self.assertIn(f"[{' ' * 20}] 0 of 3 rows", out)
+        self.assertRegex(out, r"\[#{6} {14}\] 1 of 3 rows, about [34] min left")
+        self.assertRegex(out, r"\[#{13} {7}\] 2 of 3 rows, about [12] min left")
+
+    def test_each_row_stands_in_the_records_between_which_its_turns_are(self) -> None:
+        self.rows(self.table("A;Bern", "B;Bern"))
+        self.rows(self.table("A;Bern", "C;Bern"))
+        rows = [
+            (entry["line"], entry["values"]["name"], entry["outcome"], entry["turn"])
+            for entry in self.records(3)
+            if entry["kind"] == "row"
+        ]
+        self.assertEqual(rows, [(1, "A", "skipped", 0), (2, "C", "", 0), (2, "C", "done", 3)])
+
+
+class Later(RowsCase):
+    """A next task never goes the way with what was shown, nor with another row's values."""
+
+    def next_task(self, *words: str, answers: dict[str, str]) -> tuple[str, list[str]]:
+        """What is printed, and typed, where a person gives these answers one after the other."""
+        left, at = dict(answers), [0]
+
+        def types(out: str) -> str | None:
+            for words in [*left][:1]:
+                if words in out[at[0] :]:
+                    at[0] = len(out)
+                    return left.pop(words)
+            return None
+
+        def book(clock: Any) -> Book:
+            self.book.clock = clock
+            return self.book
+
+        says = SaysYes((), ("It is done.",))
+        with desktop_of_main(book), Model(says) as server, person_at_main(types) as keyboard:
+            options = ("--endpoint", server.url, "--set", "settle_cap_ms=1")
+            _, out, _ = self.main(*words, *options, stdin=keyboard)
+            keyboard.end()
+        self.assertEqual(left, {}, out)
+        return out, self.book.typed
+
+    def test_a_task_that_was_shown_asks_for_its_values(self) -> None:
+        answers = {
+            "Task:": TASK,
+            "Repeat those acts": "y",
+            "name, then": "Otto",
+            "city, then": "Chur",
+        }
+        _, typed = self.next_task(answers={**answers, "Enter to end": ""})
+        self.assertEqual(typed, ["Otto", "Chur"])
+
+    def test_without_a_value_it_is_left_to_the_model(self) -> None:
+        answers = {"Task:": TASK, "Repeat those acts": "y", "name, then": "", "city, then": "Chur"}
+        _, typed = self.next_task(answers={**answers, "s does not.": "y", "Enter to end": ""})
+        self.assertEqual(typed, [])
+
+    def test_the_values_of_the_first_task_are_not_those_of_the_next(self) -> None:
+        answers = {
+            "Task:": TASK,
+            "Enter to end": TASK,
+            "Repeat those acts": "y",
+            "name, then": "Otto",
+            "city, then": "Chur",
+            "Type the next": "",
+        }
+        again = ("--again", "--with", "name=A", "--with", "city=Bern")
+        _, typed = self.next_task(*again, answers=answers)
+        self.assertEqual(typed, ["A", "Bern", "Otto", "Chur"])
+
+    def test_a_table_is_no_way_of_its_task(self) -> None:
+        self.rows(self.table("A;Bern"))
+        shutil.rmtree(self.run_folder(1))
+        self.book.typed.clear()
+        out, typed = self.next_task(answers={"Task:": TASK, "s does not.": "y", "Enter to end": ""})
+        self.assertEqual(typed, [])
+        self.assertNotIn("Repeat those acts", out)

@@ -68,6 +68,28 @@ class Turns(InChrome):
         asked = [fate for turn in turns for fate in turn["asked"]]
         self.assertEqual((asked[0]["action"]["name"], asked[0]["became"]), ("double_click", "done"))
 
+    def test_each_row_of_a_table_opens_its_turns(self) -> None:
+        lines: list[Json] = []
+        for number, outcome in ((1, "done"), (2, "failed"), (3, "done")):
+            row = {
+                "kind": "row",
+                "turn": number - 1,
+                "line": number,
+                "values": {"name": f"N{number}"},
+            }
+            click = {"kind": "intent", "turn": number, "tool": "click", "args": {}}
+            lines += [row, click, {**row, "turn": number, "outcome": outcome, "text": "so"}]
+        self.assertEqual([turn["turn"] for turn in self.told(*lines)], [1, 2, 3])
+        shown = "return [...document.querySelectorAll('#list > li')].map(row => [row.className,"
+        shown += " row.querySelector('summary').textContent, row.querySelectorAll('ol a').length])"
+        rows = self.chrome.run(shown)
+        self.assertEqual(rows[0], ["fine", "Row 1 \u00b7 N1 \u00b7 done \u00b7 so", 1])
+        self.assertEqual([row[0] for row in rows], ["fine", "", "fine"])
+        self.chrome.run("go(1)")
+        opened = "return [...document.querySelectorAll('#list details')].map(fold => fold.open)"
+        self.assertTrue(self.chrome.run(opened)[1])
+        self.assertEqual(self.chrome.complaints(), [])
+
     def test_each_note_has_its_name_and_a_pause_is_told_apart_from_a_refusal(self) -> None:
         for refused, kind in (("stale_frame", "stale_frame"), ("blocked_key", "refused")):
             (turn,) = self.told(

@@ -7,6 +7,7 @@
     replies [COUNT [SEED]]  a million mutated and cut replies
     grammars [COUNT [SEED]] the same in each grammar that models were trained in
     teach [PART] [COUNT]    what is shown once on a real Win32 desktop, done again where all looks otherwise
+    rows [ROWS [KILLS [SEED]]]  rows of a table entered into a form on a real Win32 desktop, with troubles and kills
     world [PROFILE ...] [SEED ...] [TASK ...]   tasks on a real Win32 desktop, with a model that errs
 
 What each asks for stands at the top of its module in tests/long/. The exit code is 0 if all held. The suite has parts
@@ -19,7 +20,7 @@ import sys
 import time
 from importlib import import_module
 
-PROGRAMS = "faults kill soak gates replies grammars teach world".split()
+PROGRAMS = "faults kill soak gates replies grammars teach rows world".split()
 BY_WORDS = ("teach", "world")
 
 
