@@ -4459,7 +4459,8 @@ COMMANDS = {
         leave call, close account, cancel subscription, cancel appointment, cancel order,
         cancel booking, cancel reservation, cancel membership, cancel meeting, cancel event,
         cancel plan, cancel flight, cancel trip, cancel contract, cancel policy, cancel class,
-        cancel account, finish cancellation, turn off 2-step, clear now,
+        cancel account, cancel all+, leave channel, leave server, leave workspace, leave chat,
+        leave conversation, finish cancellation, turn off 2-step, clear now,
         clear chat, clear log, replace in files, reject all, ablehnen, forget+,
         clean up,
         clean now, sweep, 🗑, archive this, exit group, vernichten, bereinigen, ausbuchen,
@@ -4749,12 +4750,14 @@ PATTERNS = patterns_of(r"""
 EXPLORER explorer\.exe
 BROWSERS (chrom(e|ium)|msedge|firefox|opera|brave|vivaldi|iexplore|arc|librewolf|waterfox)\.exe
 CHATS (teams|ms-teams|slack|discord|telegram|whatsapp(\.root)?|signal|skype|element|zoom|viber
-    |wechat|weixin|messenger|mattermost|webex)\.exe
+    |wechat|weixin|messenger|mattermost|webex|steamwebhelper|guilded|line|kakaotalk|qq|zalo|session
+    |threema|wire|rocket\.chat|zulip|q?tox|pidgin|hexchat|mirc|beeper|ferdium|franz|rambox)\.exe
 MAILS (outlook|olk|hxoutlook|thunderbird|emclient|mail|hxmail)\.exe
 KEEPERS <MAILS>|<EXPLORER>|(photos|taskmgr|mmc|regedit)\.exe
 EDITORS (winword|excel|powerpnt|onenote|notepad|notepad\+\+|wordpad|mspaint|code|soffice\w*|scalc
     |swriter)(\.exe|\.bin)
-TERMINALS <SHELLS>|(pythonw?[\d.]*|py|ipython|node|[gn]?vim\S*|\w*emacs)\.exe
+TERMINALS <SHELLS>|(pythonw?[\d.]*|py|ipython|node|[gn]?vim\S*|\w*emacs|rgui|rterm
+    |octave\S*|scilab\S*|wx?maxima|gnuplot\w*|blender)\.exe
 ADMINS (consent|credentialuibroker)\.exe
 WARDENS (smartscreen|msiexec|systemreset)\.exe
 CHAT_TITLES .*\b(whatsapp|telegram|slack|discord|messenger|teams|google chat|signal|wechat)\b.*
@@ -4771,6 +4774,7 @@ RUNS exe|ms[ipu]|mst|msix\w*|appx\w*|appinstaller|application|appref-ms|bat|cmd|
     |inf|cpl|msc|chm|hlp|iso|img|vhdx?|xl[la]|xlam|xlsm|xltm|xlsb|docm|dotm|pptm|potm|ppam|slk
     |[ior]qy|accd[be]|md[be]|dll|ocx|sys|diagcab|job|rdp|vsto|xbap|theme\w*|ahk|au3
 RUNNABLE .*\.(<RUNS>)\b.*
+MEDIA png|jpe?g|gif|bmp|webp|tiff?|heic|raw|psd|svg|mp[34]|m4a|avi|mkv|wav|mov|flac|pdf|epub
 ENDING_SHOWS .*\.(txt|log|md|csv|pdf|rtf|docx?|odt|xlsx?|ods|pptx?|odp|png|jpe?g|gif|bmp|webp|tiff?
     |heic|mp[34]|m4a|avi|mkv|wav|mov|zip|7z|rar|json|xml|html?|eml|epub)
 ENDING_KNOWN <ENDING_SHOWS>|<RUNNABLE>
@@ -4816,7 +4820,9 @@ ADDRESS_BAR .*(address and search|address field|adressfeld|address bar|enter (an
 LINES .*\b(terminal|console|konsole|immediate|direkt(bereich|fenster)|shell|repl|prompt
     |command (line|window)|befehlszeile)\b.*
 RUN_TITLES microsoft visual basic.*|.*\b(cloud ?shell|web terminal|ttyd|command palette)\b.*
-    |.*\bidle shell\b.*|.*\b(devtools|developer tools)\b.*
+    |.*\b(idle shell|libreoffice basic|(script|python|script-fu|lua|macro|javascript|js
+    |debug)[ -]?(fu )?
+    (console|shell|editor)|r console)\b.*|.*\b(devtools|developer tools)\b.*
 UPLOADS open|file upload|choose .*|select .*|offnen|datei(en)? .*|ouvrir|abrir|otworz|otkpыtь|打开
 # Files that run, or that programs read to know what to do.
 SCRIPT_TITLES (.*[\s\\/(*])?([^\s\\/(*]+\.(<RUNS>|sh|ini|ya?ml|toml|json|cfg|conf|service|\w*proj)
@@ -4858,7 +4864,8 @@ JAVA_STUDIOS (idea|pycharm|webstorm|phpstorm|clion|rider|goland|rubymine|rustrov
 STUDIOS <JAVA_STUDIOS>|(code( -.*)?|\w*codium|cursor|windsurf|trae|kiro|antigravity|positron|zed
     |fleet
     |sublime_text|atom|pulsar|theia\S*|lapce|thonny|arduino.*|qtcreator|matlab|geany|devenv
-    |powershell_ise|ssms|dbeaver|heidisql|mysqlworkbench|rstudio|sqldeveloper\w*|spyder)\.exe
+    |powershell_ise|ssms|dbeaver|heidisql|mysqlworkbench|rstudio|sqldeveloper\w*|spyder
+    |pgadmin4|db browser.*|navicat\w*|toad|azuredatastudio|beekeeper.*|tableplus)\.exe
 STARTED .*(program/script|programm/skript|command line|befehlszeile|location of the item
     |target:|ziel:).*
 SYSTEM_TOOLS (regedit|mmc|taskmgr|rundll32|systemproperties\w*|gpedit|secpol|taskschd
@@ -4960,7 +4967,8 @@ MAIL_SHOWS (new|neue|nouveau|nuevo|nowy|reply|forward|antworten|weiterleiten|rep
 PALETTE_SHOWS (?i:>?\s*((view|help|ansicht): [\w /()]+|(toggle )?(word wrap|minimap|zen mode
     |full screen)))\s*
 # Labels of what only leads on, or shows: where all else weighs.
-LOOKING .*\b(search|find|filter|sort|show|view|details?|more|menu|help|about|close|back|cancel
+LOOKING .*\b(got it|cookies|verstanden|search|find|filter|sort|show|view|details?|more|menu|help
+    |about|close|back|cancel
     |refresh
     |reload|next|home|zoom|print preview|properties|expand|collapse|log ?in|sign in|new|open|browse
     |such\w*|finde\w*|anzeig\w*|ansicht|hilfe|zuruck|weiter|abbrechen|schliessen|aktualisieren
@@ -4974,11 +4982,16 @@ PERSONAL .*\b(night|dark|light|themes?|colou?rs?|brightness|volume|sounds?|mute|
 # Pages of banks and shops' last steps, and of what administrators do; programs that are such.
 WEIGHTY .*(\b|online)(bank\w*|\w*sparkasse|banque|banco|banca|paypal|checkout|kasse|payments?
     |virement
+    |uber|lyft|trade|trading|trade republic|brok\w+|binance|coinbase|kraken|robinhood|ebay
+    |auction\w*
     |przelew|havale|bonifico|transfer\w*|uberweisung\w*|wallet|crypto\w*|uniswap|admin\w*
     |dashboard|jenkins|pipelines?|azure|aws|kubernetes|phpmyadmin|adminer|cpanel|plesk|docusign
     |elster
     |invoices?|settings|einstellungen|password manager|google docs.*share)\b.*
-LEDGERS (sap\w*|koaeinst|datev\w*|lx\w*|lexware\w*|.*(dynamics|navision|sage|quickbooks).*)\.exe
+LEDGERS (exodus|ledger live|electrum.*|atomic.*|wasabi.*|binance|metatrader\w*|terminal64
+    |tradingview|tws
+    |thinkorswim|sap\w*|koaeinst|datev\w*|lx\w*|lexware\w*|.*(dynamics|navision|sage
+    |quickbooks).*)\.exe
 LEDGERS_LOOK sap easy access.*|.*\b(display|anzeigen|list|liste)\b.*
 REMOTES (mstsc|msrdc\w*|vmware\w*|vmconnect|virtualboxvm|wfica32|cdviewer|anydesk|teamviewer\w*
     |\w*vnc\w*|rustdesk|quickassist|parsecd?)\.exe
@@ -5157,6 +5170,8 @@ answer | dialog=|line | does=<PRESSING> | program=<EXPLORER> | title=<FORMAT_TIT
 delete | does=<DELETE_KEYS> | in=<ROWS> | program=(?!excel).*
 delete | does=<DELETE_KEYS>|ctrl\+d | in=(?!edit|document|combo).* | program=<KEEPERS>
 delete | does=<DELETE_KEYS> | in=(?!edit|combo|field).* | program=<BROWSERS>
+delete | does=<DELETE_KEYS> | in=(?!edit|document|combo|field).* | program=(?!<EDITORS>).*
+     | title=.*\.(<MEDIA>)\b.*
 delete | does=(ctrl\+)?(alt\+)?shift\+(win\+)?(delete|numdecimal) | in=(?!edit|document).*
 delete | does=(shift\+)?.|backspace | in=<ROWS> | program=<MAILS>
 delete | does=(shift\+)?. | in=(?!edit|document|combo|field).* | program=<BROWSERS>
@@ -5227,16 +5242,19 @@ share | title=(\w+\s)?(share|sharing|teilen|freigeb\w*|freigabe|partag\w*
     |compartir)\b.{,40}
      | program=(?!<BROWSERS>|<EDITORS>|<MAILS>|<EXPLORER>).* | does=<A_CLICK>|enter|space
      | in=(list|menu) item|(split )?button|link | control=(?!<LEAVING>$).+
-share | program=<CHATS> | does=<A_CLICK>|enter|space | dialog=(?!left).* | label=(.*\n)?(<SCREENS>)
+share | program=<CHATS>|(obs(32|64)?|streamlabs.*|xsplit.*)\.exe | does=<A_CLICK>|enter|space
+     | dialog=(?!left).* | label=(.*\n)?(<SCREENS>)
      | in=(split )?button|(list|menu) item|tab|image|pane|group|
 share | program=<CHATS> | title=<CALLS> | does=<A_CLICK>|enter|space | dialog=(?!left).*
      | in=(split )?button|(list|menu) item | control=(?!(<CALL_SHOWS>)\W*$).+
-share | program=<CHATS> | does=ctrl\+shift\+[^vz]|(ctrl\+)?alt\+shift\+\w|alt\+[acdhmprstuvwy]
+share | program=<CHATS> | does=ctrl\+shift\+[^vz]|(ctrl\+)?alt\+shift\+\w|alt\+[acdhmpqrstuvwy]
     |alt\+win\+k
-share | title=(.*\b)?(what to share|share your (entire )?screen|want to share|share content|cast
-    |project
-    |bildschirm (teilen|freigeben)|was mochtest du teilen|wireless display)\b.*
-     | does=<A_CLICK>|enter|space | in=<PRESSED>|list item|tab | dialog=(?!left).* | label=.*
+share | title=cast|project|projizieren|(.*\b)?(what to share|bluetooth file transfer
+    |bluetooth-dateiubertragung|quick share
+    |nearby shar\w+|localsend|wetransfer|send anywhere|airdroid|share your (entire )?screen
+    |want to share|share content|bildschirm (teilen|freigeben)|was mochtest du teilen
+    |wireless display)\b.*
+     | does=<A_CLICK>|enter|space | in=<PRESSED>|list item|tab
      | control=(?!(<LEAVING>)$).+
 share | enters=enter | owned=yes | title=<SAVE_TITLES> | path=<ANOTHER_DISK>
 share | does=space|alt\+\w | owned=yes | title=<SAVE_TITLES> | path=<ANOTHER_DISK>
@@ -5265,6 +5283,10 @@ share | title=.*\b(google (accounts|konten)|comptes google|device activation)\b.
      | about=.*(cancel|abbrechen|annuler|back to safety|user code).*
      | label=(.*\n)?(continue|continuer|weiter|allow)\W*
 share | in=button | label=<SAVES> | about=.*\b(forward|redirect|weiterleit|transfer)\w* .*@.*
+send | program=<BROWSERS> | in=button | label=(.*\n)?(super )?(like|gefallt mir|j'aime|me gusta
+    |connect
+    |vernetzen|follow|folgen|suivre|seguir|fork|star|react|(up|down)vote|add friend|endorse|rsvp
+    |going|attend|recommend|wave)\W*
 send | program=<BROWSERS> | in=button | title=(?!<MAIL_TITLES>$).*
      | label=(.*\n)?(reply|comment|antworten|kommentieren|repondre|commenter)\W*
 pay | program=<BROWSERS> | in=(split )?button | does=<A_CLICK>|enter|space | dialog=(?!left).*
@@ -5323,7 +5345,11 @@ run | does=<A_CLICK> | program=<EXPLORER> | in=menu item|button| | label=<OPENS>
 run | runs=.+ | runner=(?!shell|web).*
 address | runs=.+ | runner=web
 run | title=<RUN_TITLES> | does=(ctrl\+)?f5|f8|(shift|ctrl)\+enter
-run | title=<NOTEBOOKS> | does=(shift|ctrl|alt)\+enter | program=<BROWSERS>
+run | title=<NOTEBOOKS> | does=(shift|ctrl|alt)\+enter|ctrl\+(shift\+)?f(9|10
+    |8) | program=<BROWSERS>
+run | program=(steam\w*|epicgameslauncher|galaxyclient|eadesktop|battle\.net|upc|origin
+    |playnite.*)\.exe
+     | label=(.*\n)?(play|spielen|launch|jouer|jugar|start|gioca|graj)\W*
 run | program=<STUDIOS> | does=((ctrl|shift)\+)?f5|f[89]|(ctrl\+)?shift\+f10|ctrl\+shift\+b
     |(ctrl|shift)\+enter|alt\+shift\+(e|f9|f10)
 file | text=.+ | named= | control=<STARTED>
@@ -5457,8 +5483,9 @@ OPENING = RUNNING.union(
 # Where what is typed gets run.
 RUNNERS = rules_of(r"""
 shell | program=<TERMINALS>|<REMOTES>
+shell | class=consolewindowclass|cascadia\S*|mintty|putty|vtwin\S*
 shell | program=<STUDIOS> | control=unnamed | in=<TEXTS>
-shell | program=<JAVA_STUDIOS> | control=(?!.*editor).* | in=<TEXTS>|
+shell | program=<JAVA_STUDIOS> | control=(?!.*editor|<SEARCHING>).* | in=<TEXTS>|
 shell | program=<STUDIOS> | opened=ctrl\+(shift\+)?`|alt\+f12
     |<A_CLICK>\(.*\b(terminal|console|konsole|shell|repl|powershell|cmd)\b.*
 shell | control=<LINES> | in=(?!button|list item|menu item|tab).*
@@ -5732,6 +5759,7 @@ def facts_of(attempt: Attempt) -> Facts:
         "title": fold(window.title),
         "file": fold(without_named(window.title.strip("*●• ").split(" "), attempt.task, " ")),
         "program": window.program.lower(),
+        "class": window.class_name.lower(),
         "about": fold("; ".join(control.name for control in attempt.inside)),
         "decides": "",
         "kind": "shows",
