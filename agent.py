@@ -5101,13 +5101,15 @@ def folder_told(attempt: Attempt, window: Window) -> list[str]:
 def is_elsewhere(attempt: Attempt, window: Window) -> bool:
     """Tells whether a window of Explorer may show a folder of another disk that no task names."""
     told = folder_told(attempt, window)
-    drives = re.findall(r"\b[a-z]:", " ".join(told).lower())
-    names = [*re.split(r" - | \(", window.title), window.title]
-    if not window.title or any(is_in_task(name, attempt.task) for name in names):
+    task = f" {attempt.task.lower()}"
+    named = [
+        is_in_task(name, attempt.task)
+        for name in (window.title, *re.split(r" - | \(", window.title))
+    ]
+    named += [f" {drive}" in task for drive in re.findall(r"\b[a-z]:", " ".join(told).lower())]
+    if not window.title or any(named):
         return False
-    if any(f" {drive}" in attempt.task.lower() for drive in drives):
-        return False
-    if has_form("STICKS", window.title) and has_form("STICKS", attempt.task):
+    if has_form("STICKS", window.title) and has_form("STICKS", task):
         return False
     at_home = any(has_form("AT_HOME", text) for text in told)
     return not at_home or any(has_form("ELSEWHERE", text) for text in told)
@@ -5563,11 +5565,8 @@ def rules_met(rules: Iterable[Rule], facts: Facts) -> list[str]:
 def does_of(attempt: Attempt) -> str:
     """Returns an act's keys or tool; a blank or a line end on a button presses it."""
     does = keys_of(attempt.act) or attempt.act.name
-    if (
-        not attempt.act.types
-        or not attempt.focused
-        or not has_form("PRESSED", attempt.focused.role)
-    ):
+    gets_it = attempt.act.types and attempt.focused
+    if not (gets_it and has_form("PRESSED", gets_it.role)):
         return does
     typed = {" ": "space", "\n": "enter"}.get(attempt.act.text[:1])
     key = typed or does.rpartition("+")[2]
@@ -5816,11 +5815,11 @@ def lines_run(attempt: Attempt, facts: Facts) -> Iterable[str]:
     if facts["runner"] != "shell":  # what Windows tells is what will be entered
         fields_there = [*attempt.known, *attempt.inside]
         values = [control.value for control in fields_there if control.role in FIELDS]
-        shown = next(filter(None, values), line)
+        typed = line
+        line = next(filter(None, values), typed)
         # Explorer's bar may not yet tell what was typed.
-        if facts["runner"] == "address" and line[:1] != UNKNOWN and line not in shown:
-            return [shown.strip(), line.strip()]
-        line = shown
+        if facts["runner"] == "address" and typed[:1] != UNKNOWN and typed not in line:
+            return [line.strip(), typed.strip()]
     return [line.strip() or UNKNOWN]  # a dialog has what it kept from the last time
 
 
@@ -5867,24 +5866,21 @@ def said_shortly(attempt: Attempt) -> str:
 
 def site_of(attempt: Attempt) -> str:
     """Returns the site whose page would get a secret, as the browser tells it; empty if unknown."""
-    if not _SECRET_NAME.search(attempt.act.text):
-        return ""
-    for bar in attempt.inside:
-        if has_form("ADDRESS_BAR", bar.name):
-            address = (bar.value or "").strip().rpartition("://")[2]
-            return re.split("[/?#:]", address.rpartition("@")[2])[0].lower()
-    return ""
+    bars = [bar for bar in attempt.inside if has_form("ADDRESS_BAR", bar.name)]
+    values = {bar.value for bar in bars if bar.value}
+    if len(values) != 1 or not _SECRET_NAME.search(attempt.act.text):
+        return ""  # a page may have a field that is called so, too
+    host = re.split(r"[/?#\\]", re.sub(r"^\w+://", "", values.pop().strip()))[0]
+    return host.rpartition("@")[2].partition(":")[0].lower()
 
 
 def place_name(attempt: Attempt) -> str:
     """Returns what a person calls the window of an act: Notepad of 'Untitled - Notepad'."""
     # As it is written into a setting: it is of letters that have no meaning there.
-    site = site_of(attempt)
-    if site:
-        return site
     window = next(iter(attempt.reached), Window(0, "", "this window"))
     name = window.title.rpartition(" - ")[2].strip()
-    return name if re.fullmatch(r"[\w ]{3,40}", name) else window.program
+    known = name if re.fullmatch(r"[\w ]{3,40}", name) else window.program
+    return site_of(attempt) or known
 
 
 def field_in_words(control: Control) -> str:
