@@ -5094,22 +5094,24 @@ def items_in(folders: Iterable[str]) -> Iterator[list[tuple[str, str]]]:
 
 def folder_told(attempt: Attempt, window: Window) -> list[str]:
     """Returns what title and bars of a window of Explorer say of the folder that it shows."""
-    bars = [bar for bar in attempt.inside if has_form("FOLDER_BARS", bar.role)]
-    return [window.title, *(f"{bar.name} {bar.value}" for bar in bars)]
+    told = [window.title]
+    for bar in attempt.inside:
+        if has_form("FOLDER_BARS", bar.role):
+            told += [bar.name, bar.value or ""]
+    return told
 
 
 def is_elsewhere(attempt: Attempt, window: Window) -> bool:
     """Tells whether a window of Explorer may show a folder of another disk that no task names."""
     told = folder_told(attempt, window)
     task = f" {attempt.task.lower()}"
-    named = [
-        is_in_task(name, attempt.task)
-        for name in (window.title, *re.split(r" - | \(", window.title))
-    ]
-    named += [f" {drive}" in task for drive in re.findall(r"\b[a-z]:", " ".join(told).lower())]
-    if not window.title or any(named):
-        return False
-    if has_form("STICKS", window.title) and has_form("STICKS", task):
+    names = [window.title, *re.split(r" - | \(", window.title)]
+    drives = re.findall(r"\b[a-z]:", " ".join(told).lower())
+    named = any(is_in_task(name, task) for name in names) or any(
+        f" {one}" in task for one in drives
+    )
+    sticks = has_form("STICKS", window.title) and has_form("STICKS", task)
+    if named or sticks or not window.title:
         return False
     at_home = any(has_form("AT_HOME", text) for text in told)
     return not at_home or any(has_form("ELSEWHERE", text) for text in told)
