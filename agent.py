@@ -9472,7 +9472,7 @@ def count_of(number: int, what: str) -> str:
 
 def numbered_lines(lines: Sequence[str]) -> str:
     """Returns these lines with their numbers."""
-    return "\n".join(f"{number}. {line}" for number, line in enumerate(lines, 1))
+    return "\n".join(starmap("{}. {}".format, enumerate(lines, 1)))
 
 
 def call_in_text(name: str, arguments: str) -> str:
@@ -12041,6 +12041,11 @@ class Progress(StateRecord):
     replaced: int = 0  # acts in a row that were refused, since their picture was none any more
 
     @property
+    def steps(self) -> int:
+        """Counts the turns of this task that max_steps means."""
+        return self.turn - self.planned - self.first
+
+    @property
     def just_recovered(self) -> bool:
         return self.recovered and not self.stalled
 
@@ -12106,6 +12111,10 @@ class Run:
     @property
     def executor(self) -> Role:
         return self.profile.roles["executor"]
+
+    @property
+    def has_planner(self) -> bool:
+        return "planner" in self.profile.roles
 
     @property
     def told_stalls(self) -> int:
@@ -12681,8 +12690,7 @@ def real_checks(run: Run, lines: Iterable[str]) -> list[str]:
 def ask_for_checks(run: Run) -> None:
     """Asks the model once what proves the task, where no plan says it."""
     progress = run.progress
-    planned = "planner" in run.profile.roles
-    if run.config.second_opinion and not (planned or progress.done_when):
+    if run.config.second_opinion and not (run.has_planner or progress.done_when):
         said = examined(run, f"TASK: {progress.task}\n\nHow can one see that it is done?")
         sentence = [] if re.match(r"(?i)(?:yes|no)\b|.*\n", said) else [said]
         progress.done_when = real_checks(run, _LISTED.findall(said) or sentence)
@@ -12841,7 +12849,7 @@ def check_completion(run: Run, act: Act, evidence: str, counts: bool = True) -> 
     progress.needs_review = True
     progress.not_yet += 1
     result = f"Completion not confirmed by a fresh look, not yet: {cut(missing, 400)}"
-    counts = counts and not (run.grammar and "planner" in run.profile.roles)
+    counts = counts and not (run.grammar and run.has_planner)
     if not counts or progress.not_yet < config.not_proven_most:
         return Deed(act, result)
     times = count_of(progress.not_yet, "time")
@@ -13029,7 +13037,7 @@ def most_turns(run: Run) -> int:
 def begin_turn(run: Run, most: int) -> None:
     """Counts it, and writes it into the log; raises End where there were so many."""
     progress = run.progress
-    if progress.turn - progress.planned >= progress.first + most:
+    if progress.steps >= most:
         raise End(Outcome("max_steps", f"Not completed within {count_of(most, 'turn')}."))
     progress.turn += 1
     progress.began = run.clock.now()
@@ -13074,7 +13082,7 @@ def perform(run: Run, act: Act, look: Look) -> Deed:
         progress.needs_review = True
         return Deed(act, result)
     if act.name == "failed":  # which only a grammar can say
-        if "planner" in run.profile.roles:  # which may know another way
+        if run.has_planner:  # which may know another way
             progress.needs_review = True
             return Deed(act, GOAL_STATUS.format("instructions", "BLOCKED"))
         result = f"the model says it cannot: {cut(args['evidence'], 300)}"
@@ -13686,7 +13694,7 @@ class TwoAgents(Loop):
     def __init__(self, run: Run) -> None:
         super().__init__(run)
         progress = run.progress
-        self.has_planner = "planner" in run.profile.roles
+        self.has_planner = run.has_planner
         if self.has_planner and not progress.turn:
             run.eyes.look()  # what the screen was before, for people: no act relies on it
         if not self.has_planner:  # older journals say PLANNING of one alone, too
@@ -13810,8 +13818,7 @@ class TwoAgents(Loop):
             )
         listed = run.controls.listed(look)
         last = progress.memory.get_last_action_for_validation()
-        windows = run.eyes.windows()
-        behind = [other for other in windows if not same_window(other, look.window)]
+        behind = [*filterfalse(partial(same_window, look.window), run.eyes.windows())]
         return fill_form(
             EXECUTOR_FORM,
             window=ONLY_DESKTOP if is_desktop(look.window) else title_text(look.window),
@@ -13899,8 +13906,9 @@ class TwoAgents(Loop):
         tell_turn(run, role.name, done, "")
 
     def close(self, helped: Helped, end: Outcome | None) -> None:
-        progress = self.run.progress
-        interval = self.run.config.review_interval or sys.maxsize
+        run = self.run
+        progress = run.progress
+        interval = run.config.review_interval or sys.maxsize
         if self.has_planner and (progress.needs_review or progress.since_review >= interval):
             progress.mode = "PLANNING"
 
@@ -20511,7 +20519,7 @@ def carry_out_task(
     run.actuator.began = run.clock.now()
     most = most_turns(run)
     # The rows have the numbers of the pictures, plans among them; --max-steps counts otherwise.
-    person.terminal.watch = lambda: f"{most - turns_of(run)} of {most} turns left   "
+    person.terminal.watch = lambda: f"{most - run.progress.steps} of {most} turns left   "
     if client:
         run.logger.listeners.append(client.take)
     begin_records(run, task, by_client, told, bool(stats.run["begun"]))
@@ -20546,11 +20554,6 @@ def carry_out_task(
             run.actuator.release()
         finally:
             tell_end(run, person, stats, outcome)
-
-
-def turns_of(run: Run) -> int:
-    """Returns the turns of this task, as --max-steps counts them."""
-    return run.progress.turn - run.progress.first - run.progress.planned
 
 
 # What the person reads instead of the word for programs.
@@ -20593,7 +20596,7 @@ def tell_end(run: Run, person: Person, stats: Stats, outcome: Outcome) -> None:
         lines.append(terminal.last_row)  # which tells why
     # From the records: of a resumed run they hold what earlier processes did, too.
     sums = stats.run["sums"]
-    counted = [count_of(turns_of(run), "turn"), count_of(sums["acted"], "act")]
+    counted = [count_of(run.progress.steps, "turn"), count_of(sums["acted"], "act")]
     if progress.planned:
         counted.insert(1, count_of(progress.planned, "plan"))
     spent = f"{sums['refused']} refused, {sums['seconds']:.1f} s; {stats.report}"
