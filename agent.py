@@ -4544,7 +4544,8 @@ COMMANDS = {
         push origin, impersonate, give access, share access,
         forward a copy, enable forwarding, start forwarding, add forwarding, forward all,
         generate token, generate new token, to this repository, available to public,
-        forward it to, redirect all, redirect it to, start recording, start streaming, admit,
+        forward it to, redirect all, redirect it to,
+        start recording, start streaming, present now, jetzt präsentieren, admit,
         let in, log in as, sign in as
         senden, absenden, abschicken, versenden, hochladen, veröffentlichen, posten, einreichen,
         abgeben, einladen, anrufen, freigeben, teilen, allen antworten, videoanruf, teilnehmen,
@@ -5037,7 +5038,8 @@ CELLS data item|cell|table row
 FIELDS_THERE edit|combo box|document|field
 KEPT_AT_ONCE .*(google docs|google sheets|google slides|autosaved|automatisch gespeichert
     |word online
-    |confluence|notion|onenote|obsidian)\b.*
+    |confluence|notion|onenote|obsidian|sticky notes|kurznotizen|google keep|notes - icloud|evernote
+    |simplenote|joplin|logseq|standard notes|airtable|dropbox paper|quip|figma|miro|access)\b.*
 """)
 
 LOOK_UP_S = 0.5  # a folder may be on a disk that is asleep
@@ -5301,6 +5303,9 @@ formula | text=.+ | named= | program=winword\.exe
 share | program=<EXPLORER> | title=<CLOUDS> | does=<PASTES>
 share | program=<EXPLORER> | does=<PASTES> | in=(?!edit|field).* | elsewhere=yes
 share | program=<EXPLORER> | label=<PASTES_LABEL> | elsewhere=yes
+share | program=<FILERS> | does=<PASTES> | in=(?!edit|field|combo).*
+share | program=<FILERS> | label=<PASTES_LABEL>
+share | does=<PASTES> | in=<ROWS> | owned=yes | path=<ANOTHER_DISK>|<NETWORK>
 share | program=<EXPLORER> | title=<CLOUDS> | label=<PASTES_LABEL>
 share | program=<EXPLORER> | owned=yes | title=.*(properties|eigenschaften|permissions
     |berechtigungen
@@ -5503,6 +5508,7 @@ dialog | program=<EXPLORER>|taskmgr\.exe | owned=yes | title=(run|ausfuhren|exec
     |uruchamianie|create new task|neuen task erstellen)
 start | program=<START>
 start | program=<LAUNCHERS>
+start | control=.*\b(apps?|programs?|programme|applications?)\b.*\b(commands?|befehle)\b.*
 start | title=(powertoys run|flow\.?launcher|wox|ueli|listary|keypirinha|launchy|raycast
     |fluent search)
 start | program=<EXPLORER>| | opened=win|win\+[sq]|ctrl\+escape
