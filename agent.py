@@ -11271,6 +11271,10 @@ _FIELD_WORDS = _folded_words(
 )
 
 
+READ_S = 0.4  # between two looks at the same control
+READY_S = 60.0  # so long at most whoever knows controls may take to start, on a busy machine
+
+
 @dataclass
 class ControlCheck:
     actuator: Actuator
@@ -11287,6 +11291,14 @@ class ControlCheck:
 
     def one(self, where: Point | None) -> Control | None:
         return next(iter(self.actuator.control_source.ask(where)), None)
+
+    def wait_for_answer(self, clock: Clock) -> None:
+        """Waits until whoever knows controls answers, who may have to start first."""
+        end = clock.now() + READY_S
+        self.one(None)
+        while not self.actuator.control_source.answered and clock.now() < end:
+            clock.sleep(READ_S)
+            self.one(None)
 
     def known(self, window: Window | None) -> Sequence[Control]:
         return self.actuator.control_source.ask(window) if window else []
@@ -11387,7 +11399,6 @@ ROWS_AND_LISTS = frozenset("list, list item, tree, tree item".split(", "))
 FIELD_LEAST = 8  # pixels on a side
 # So often a field is read until it holds what was typed or does not change any more.
 READS_MOST = 10
-READ_S = 0.4
 
 
 def seen_words(text: str) -> list[str]:
@@ -13499,6 +13510,8 @@ class Repeat(Loop):
         if way.left or way.next == len(way.steps):
             return None
         clock = self.run.clock
+        if not way.next and way.steps[0].target:
+            self.run.controls.wait_for_answer(clock)
         patience_s = way.steps[way.next].patience_s if way.reach == 1 else JOIN_PATIENCE_S
         end = clock.now() + patience_s
         while True:
@@ -18916,7 +18929,6 @@ def value_in(control: Control | None) -> str | None:
 
 
 COUNT_S = 3  # before it begins
-READY_S = 30.0  # so long at most whoever knows controls may take to start
 KEPT_HERE = (
     "What you do is recorded in {} until {} is pressed; {} pauses. Nothing of it is sent anywhere."
 )
@@ -18945,11 +18957,7 @@ def show_once(recorder: Recorder, terminal: Terminal) -> None:
         else:
             listen = partial(next, demo_hand(eyes), ())
         terminal.say(KEPT_HERE.format(eyes.logger.folder, ends, config.pause_hotkey.title()), 0)
-        end = eyes.clock.now() + READY_S
-        recorder.controls.one(None)  # whoever knows controls may have to start first
-        while not desktop.control_source.answered and eyes.clock.now() < end:
-            eyes.clock.sleep(LISTEN_S)
-            recorder.controls.one(None)
+        recorder.controls.wait_for_answer(eyes.clock)
         for number in range(COUNT_S, 0, -1):
             terminal.say(f"{number} ...", 0)
             eyes.clock.sleep(1)
