@@ -147,9 +147,8 @@ class Form:
             self.send("records", LB_DELETESTRING, chosen)
 
     def drop(self) -> None:
-        for record in RECORDS:
-            if self.send(record, BM_GETCHECK):
-                self.write(dropped=record)
+        chosen = [record for record in RECORDS if self.send(record, BM_GETCHECK)]
+        self.write(dropped=chosen)
 
     def handle(self, window: int, message: int, word: int, more: int) -> int:
         if message == WM_COMMAND and word >> 16 == 0:
