@@ -13598,7 +13598,23 @@ class Repeat(Loop):
         if self.needs_look:
             return replace(deed, helped=None)
         self.go_behind(deed.act)
+        if not deed.refused and self.way.next:
+            self.check_box(self.way.steps[self.way.next - 1])
         return replace(deed, helped=not deed.refused)
+
+    def check_box(self, step: Step) -> None:
+        """Raises End if a box, or a row, is not checked as it was when it was shown."""
+        if step.checked is None:
+            return
+        control = NO_CONTROL
+        for _ in range(READS_MOST):
+            known = self.run.controls.known(self.run.eyes.desktop.foreground())
+            control = found_again(step.target, known) or NO_CONTROL
+            if control.checked in (None, step.checked):
+                return
+            self.run.clock.sleep(READ_S)
+        state = "checked" if control.checked else "not checked"
+        raise End(Outcome("differs", f"{quoted_control(control)} is {state}"))
 
     def close(self, helped: Helped, end: Outcome | None) -> None:
         if self.deed is None or self.needs_look:
