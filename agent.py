@@ -11498,16 +11498,26 @@ class Typing:
         """Chooses an entry of a list that drops down, as was shown; ToolError if it has none."""
         # Closed by the one key that does nothing else, it holds at once what an arrow chooses.
         yield from self.keys("alt+up", "home")
-        passed: set[str | None] = set()
-        there = self.focused()
-        while there and there.who == clicked.who and there.value not in passed:
-            if there.value == text:
+        passed: list[str | None] = [None]
+        while (value := self.chosen(clicked, passed)) not in passed:
+            if value == text:
                 return
-            passed.add(there.value)
+            passed.append(value)
             yield from self.keys("down")
-            there = self.focused()
         name = self.check.hide(quoted_control(clicked))
         raise ToolError(f"{name} has no entry {self.check.hide(quoted_name(text, 80))}", "no_entry")
+
+    def chosen(self, clicked: Control, passed: Sequence[str | None]) -> str | None:
+        """Reads what a list holds, until that is something new or it stays as it is."""
+        value = None
+        for _ in range(READS_MOST):
+            there = self.focused()
+            if there and there.who == clicked.who:
+                value = there.value
+            if value not in passed:
+                break
+            self.check.actuator.clock.sleep(READ_S)
+        return value
 
     @property
     def in_front(self) -> bool:
@@ -13404,8 +13414,12 @@ def found_again(then: JsonDict, controls: Sequence[Control]) -> Control | None:
     return equal[0] if len(equal) == 1 else None
 
 
-def shown_step_here(step: Step, folder: Path, place: Place) -> tuple[Step, str]:
+def shown_step_here(
+    step: Step, folder: Path, place: Place, before: Step | None = None
+) -> tuple[Step, str]:
     """A step that was shown, aimed at its control as that stands now, or why it cannot be done.
+
+    It waits for the box that the one `before` has to leave as it was left then.
 
     Who a control is comes before how it looks: pixels count only where Windows names nothing.
     """
@@ -13417,14 +13431,18 @@ def shown_step_here(step: Step, folder: Path, place: Place) -> tuple[Step, str]:
     if not held:
         front = frame.window.program if frame.window else "nothing"
         return step, f"{program} is not there, but {front}"
+    known = place.controls.known
+    if before and before.checked is not None:
+        left = found_again(before.target, [*chain(*map(known, held.values()))])
+        if left and left.checked not in (None, before.checked):
+            return step, f"{quoted_control(left)} is {'' if left.checked else 'not '}checked"
     if then["role"] and not aims_of(step.act) or keys_of(step.act):
         focus = place.controls.one(None)
-        if then["role"] and focus and not found_again(then, [focus]):
+        if then["role"] and focus and not found_again({**then, "row": []}, [focus]):
             return step, f"the keyboard is in {quoted_control(focus)}, not in {then['name']!r}"
         return step, ""
     if not then["role"]:
         return step, other_pixels(replace(step, place=None), folder, place)
-    known = place.controls.known
     control = found_again(then, [*chain(*map(known, held.values()))])
     if control is None:
         return step, f"there is no {then['role']} {then['name']!r} as it was shown"
@@ -13555,7 +13573,8 @@ class Repeat(Loop):
             ):
                 why = ""
             elif step.target:
-                step, why = shown_step_here(step, way.folder, place)
+                before = way.steps[way.next - 1] if way.next else None
+                step, why = shown_step_here(step, way.folder, place, before)
             else:
                 why = why_not_here(step, way.folder, place)
             found.append((step, why, look))
@@ -13598,23 +13617,7 @@ class Repeat(Loop):
         if self.needs_look:
             return replace(deed, helped=None)
         self.go_behind(deed.act)
-        if not deed.refused and self.way.next:
-            self.check_box(self.way.steps[self.way.next - 1])
         return replace(deed, helped=not deed.refused)
-
-    def check_box(self, step: Step) -> None:
-        """Raises End if a box, or a row, is not checked as it was when it was shown."""
-        if step.checked is None:
-            return
-        control = NO_CONTROL
-        for _ in range(READS_MOST):
-            known = self.run.controls.known(self.run.eyes.desktop.foreground())
-            control = found_again(step.target, known) or NO_CONTROL
-            if control.checked in (None, step.checked):
-                return
-            self.run.clock.sleep(READ_S)
-        state = "checked" if control.checked else "not checked"
-        raise End(Outcome("differs", f"{quoted_control(control)} is {state}"))
 
     def close(self, helped: Helped, end: Outcome | None) -> None:
         if self.deed is None or self.needs_look:

@@ -459,16 +459,13 @@ class Again(RecorderCase):
         self.form.controls["Paid"] = TICK
         self.assertFalse(self.here()[0].done)
 
-    def test_a_box_that_a_click_did_not_change_ends_it(self) -> None:
-        self.shown(self.hand.click("Paid"))
-        steps, place = self.place()
-        repeat = agent.Repeat.__new__(agent.Repeat)
-        repeat.run = mock.Mock(controls=place.controls, clock=self.form.clock)
-        repeat.run.eyes.desktop = self.form
-        repeat.check_box(steps[0])  # it was left so
+    def test_the_next_step_waits_for_the_box_that_was_left_otherwise(self) -> None:
+        self.shown(self.hand.click("Paid"), self.hand.click("OK"))
+        (box, step), place = self.place()
+        self.assertEqual(agent.shown_step_here(step, self.logger.folder, place, box)[1], "")
         self.form.controls["Paid"] = TICK
-        with self.assertRaisesRegex(agent.End, "'Paid' .checkbox. is not checked"):
-            repeat.check_box(steps[0])
+        _, why = agent.shown_step_here(step, self.logger.folder, place, box)
+        self.assertEqual(why, "'Paid' (checkbox) is not checked")
 
     def test_what_a_field_holds_by_now_is_replaced(self) -> None:
         self.shown(self.hand.click("Name:"), self.hand.type("Anna"))
