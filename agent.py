@@ -19632,6 +19632,7 @@ def do_row(run: Run, table: Table, row: TableRow) -> None:
 
 def do_rows(run: Run, table: Table) -> Outcome:
     """Does what was shown or said for each row of a table, and counts what became of them."""
+    run.controls.one(None)  # whoever knows controls may have to start first
     take_earlier(run, table)
     left = table.rest
     left += [row for row in table.rows if not row.outcome]
