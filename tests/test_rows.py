@@ -988,7 +988,7 @@ class InWords(WordsCase):
         self.assertEqual(self.book.typed, [], out)
         self.task = "Run rmdir old {name}"  # which the person wrote
         self.entered("rmdir old", acts=(types,), head="name")
-        self.assertEqual(self.book.typed, ["rmdir old"])
+        self.assertEqual(self.book.typed, ["rmdir old\n"])
 
     def test_the_name_of_a_secret_in_a_cell_is_refused(self) -> None:
         with mock.patch.dict("os.environ", {"PIN": "4711-0815"}):

@@ -25,8 +25,8 @@ TASK = "enter a customer"
 TROUBLES = "There Move Slow Cut Box Close Person Gone".split()
 # What may become of a row with a trouble. Any other one is done at the latest the second time: a busy Wine answers late,
 # and takes a window that appears under the pointer for somebody's hand.
-BECOMES = {"There": "skipped", "Cut": "failed", "Box": "failed done", "Close": "failed done"}
-BECOMES |= {"Gone": "not proven", "Person": "done failed"}
+BECOMES = {"There": "skipped", "Cut": "failed", "Box": "failed|done", "Close": "failed|done"}
+BECOMES |= {"Gone": "not proven", "Person": "failed|done"}
 
 
 class Entering(FormPerson):
@@ -126,7 +126,7 @@ def troubled(case: Entering, count: int) -> bool:
         for name, row in rows.items():
             word = name.split(" ")[0]
             told = f"{name}: {row['outcome']}: {row['sentence']}"
-            becomes = BECOMES.get(word, "done").split(" ")
+            becomes = BECOMES.get(word, "done").split("|")
             if word in TROUBLES and not again and row["outcome"] not in becomes:
                 wrong.append(told)
             if row["outcome"] not in ("done", "skipped") or word in TROUBLES:
