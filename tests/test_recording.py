@@ -643,7 +643,7 @@ class CommandLine(CommandLineCase):
             self.assertIn("run_0001 shows it, but was not finished: show it anew by --teach", err)
             # Who does not say --again is asked nothing about it, and the model does the task.
             config = agent.Config(dump_dir=str(self.folder / "dumps"))
-            options = Namespace(again=False, demo=False)
+            options = Namespace(again=False, demo=False, rows=None)
             with ExitStack() as undo, seams.person_there():
                 terminal = agent.Terminal(VirtualClock(), 0, str, undo)
                 self.assertIsNone(terminal.chosen_way(options, config, "save a note", None))
