@@ -11990,9 +11990,7 @@ def way_for(root: Path, task: str, again: bool = False) -> Way | None:
             by_hand = begin.model == BY_HAND
             if by_hand and not completed:
                 unfinished = unfinished or folder.name
-            elif completed and (
-                by_hand or not (found or is_over or (folder / RESULTS_FILE).exists())
-            ):
+            elif completed and (by_hand or not (found or is_over)):
                 way = recorded_way(folder)
                 way.checks = [str(ruling.get("check")) for ruling in vars(end)["checks"]]
                 way.ended = end.time

@@ -969,15 +969,15 @@ class InWords(WordsCase):
                 self.assertEqual(len(self.book.records), 1)
 
     def test_what_is_not_sure_is_asked_about(self) -> None:
-        self.checks = ('The list shows "A · A"',)
+        self.checks = ('The list shows "Anna · Anna"',)
         code, out = self.answered(
-            "A;A",
+            "Anna;Anna",
             "Otto;Bern",
-            acts=enters("A", "A"),
+            acts=enters("Anna", "Anna"),
             answers={"takes {name}": "2", "takes {City}": "4", "Allow for all": "y"},
         )
         self.assertEqual(code, 0, out)
-        self.assertEqual(self.book.records, [("A", "A"), ("Otto", "Bern")])
+        self.assertEqual(self.book.records, [("Anna", "Anna"), ("Otto", "Bern")])
         self.assertIn("4  type text", out)
 
     def test_a_cell_permits_nothing(self) -> None:
