@@ -18109,8 +18109,8 @@ class Terminal:
         self.clock = clock
         self.level = level
         self.hide = hide
-        self.watch: Callable[[], str] = lambda: ""  # how the live line begins
-        self.live_level = 1  # from which that is shown
+        self.watch: Callable[[], str] = lambda: ""  # the rest of the live line
+        self.bar: Callable[[], str] = lambda: ""  # of a table, before it
         self.last_row = ""  # of a turn
         # That wait to be printed, and what waits for them; an empty one is the last.
         self.lines = Queue[str | Callable[[], None]]()
@@ -18295,8 +18295,9 @@ class Terminal:
                 self.lines.task_done()
             except Empty:
                 text, since = self._doing
-                if text and self.level >= self.live_level:
-                    line = f"      {self.watch()}{text}, {self.clock.now() - since:.0f} s"
+                if text and (self.level or self.bar()):
+                    lasts_s = self.clock.now() - since
+                    line = f"      {self.bar()}{text}, {lasts_s:.0f} s   {self.watch()}"
                     self._write(line[: self._columns()], "\r\x1b[K")
 
     def _write(self, text: str, erase: str) -> None:
@@ -19705,7 +19706,7 @@ A small local vision model (LM Studio) carries out a task on your desktop.
   --forget NAME          delete what was shown under that name
   --again                do the acts of the task's last completed run while the screen is as then
   --with NAME=TEXT...    with --again: a value of what was shown, which differs each time
-  --rows FILE            for each row of a table (CSV): a task with {{column}}s, or what was shown
+  --rows FILE            do a task with {{columns}} for each row of a table
   --only-rows ROWS       of it only these, such as 5-9,12
   --rows-on              go on after a row that is not done
   --max-rows N           refuse a table of more rows than these (500)
@@ -20551,7 +20552,7 @@ def carry_out_task(
     run.actuator.began = run.clock.now()
     most = most_turns(run)
     # The rows have the numbers of the pictures, plans among them; --max-steps counts otherwise.
-    person.terminal.watch = lambda: f"{most - run.progress.steps} of {most} turns left   "
+    person.terminal.watch = lambda: f"{most - run.progress.steps} of {most} turns left"
     if client:
         run.logger.listeners.append(client.take)
     begin_records(run, task, by_client, told, bool(stats.run["begun"]))
@@ -20561,7 +20562,7 @@ def carry_out_task(
             person.terminal.await_page(person.inbox)
         way = run.way
         if isinstance(way, Table):
-            vars(person.terminal).update(watch=way.bar, live_level=0)
+            vars(person.terminal).update(bar=way.bar)
             outcome = do_rows(run, way)
         elif way and not way.checks:
             outcome = run_agent(run, Loop)  # left to nobody

@@ -339,7 +339,7 @@ class Asked(unittest.TestCase):
         told = [one for one in told if not isinstance(one, agent.Record)]
         if there or said:
             self.assertEqual({one.place for one in told}, {"question"})
-            self.assertIn("a box on the screen: The model asks: Which file?", told[0].text)
+            self.assertIn("a box on the screen: Which file?", told[0].text)
             self.assertEqual(told[-1].text, "")
         return answer
 
