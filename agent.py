@@ -766,7 +766,8 @@ class Secrets:
         # The longest first: a part of another must not tear it apart.
         names = {value: found[value] for value in sorted(found, key=len, reverse=True)}
         either = "|".join(f"({_spelled(value)})" for value in names)
-        vars(self).update(_names=names, _finder=re.compile(either, re.IGNORECASE))
+        self._names = names
+        self._finder = re.compile(either, re.IGNORECASE)
 
     def fill(self, text: str) -> str:
         """Returns the text with values for names; only the actuator may have that."""
@@ -12081,7 +12082,9 @@ class Progress(StateRecord):
             if self.task:
                 self.memory.apply_compression(MemorySnapshot(f"An earlier task: {self.task}"))
             fresh = StateRecord(plan=self.plan, trail=self.trail)
-            vars(self).update(vars(fresh), task=record.task, first=latest)
+            vars(self).update(vars(fresh))
+            self.task = record.task
+            self.first = latest
         if isinstance(record, ActionRecord):
             self.memory.active_history.append(record)
             del self.memory.active_history[:-HISTORY_MOST]
@@ -18110,7 +18113,7 @@ class Terminal:
         self.level = level
         self.hide = hide
         self.watch: Callable[[], str] = lambda: ""  # the rest of the live line
-        self.bar: Callable[[], str] = lambda: ""  # of a table, before it
+        self.bar: Callable[[], str] = str  # of a table, before it
         self.last_row = ""  # of a turn
         # That wait to be printed, and what waits for them; an empty one is the last.
         self.lines = Queue[str | Callable[[], None]]()
@@ -18410,6 +18413,13 @@ class Person:
     desktop: Desktop
     inbox: Inbox = field(default_factory=Inbox)
     by_box: bool = False  # where Windows has one, even without a terminal
+
+    def serve(self, actuator: Actuator) -> None:
+        """Lets an actuator tell and ask this person."""
+        actuator.say = self.logger.say
+        actuator.confirm = self.allows
+        actuator.vouch = self.vouches
+        actuator.ask = self.answers
 
     def allows(self, question: str, switch: str) -> bool | None:
         """Asks for a yes to an act; None for no answer. `switch` would have allowed it."""
@@ -19355,7 +19365,9 @@ def take_earlier(run: Run, table: Table) -> None:
     if not found or run.actuator.put(run.actuator.vouch, question):
         return
     for row, before in found:
-        vars(row).update(outcome=before.outcome, text=before.text, run=before.run)
+        row.outcome = before.outcome
+        row.text = before.text
+        row.run = before.run
         if before.outcome in THERE or RowRepeat(run, table, row).is_there:
             row.outcome = "skipped"
             row.text = f"It is there already (see {before.run})."
@@ -19518,7 +19530,7 @@ def ask_about_table(run: Run, table: Table) -> None:
         question = f"{told} Allow for all {len(table.rest)}? [y/N]"
         if not run.actuator.put(run.actuator.confirm, question, switch):
             raise AgentError("The rows were not allowed; nothing was done for them.")
-    vars(run.actuator).update(foreseen=foreseen)
+    run.actuator.foreseen = foreseen
 
 
 def tells_words(text: str, words: str) -> bool:
@@ -19579,7 +19591,10 @@ def learn(run: Run, table: Table, row: TableRow, first: int) -> None:
             checks.append(check)
     if not any(map(COLUMN.search, checks)):
         checks.append(run.actuator.task)
-    vars(table).update(folder=run.logger.folder, steps=steps, checks=checks, is_new=False)
+    table.folder = run.logger.folder
+    table.steps = steps
+    table.checks = checks
+    table.is_new = False
 
 
 def do_row(run: Run, table: Table, row: TableRow) -> None:
@@ -19592,7 +19607,8 @@ def do_row(run: Run, table: Table, row: TableRow) -> None:
     repeat = RowRepeat(run, table, row)
     task = with_texts(run.actuator.task, row.values)
     run.progress = Progress(task=task, turn=old.turn, first=old.turn, refusals=old.refusals)
-    vars(run.progress).update(done_when=repeat.way.checks, files=repeat.files)
+    run.progress.done_when = repeat.way.checks
+    run.progress.files = repeat.files
     row.text = "It was sent, and nobody knows what came of it."
     ended = Outcome("stopped", "The run ended before this row did.")
     run.actuator.began = begun  # the limit in minutes is for a row
@@ -19621,9 +19637,10 @@ def do_row(run: Run, table: Table, row: TableRow) -> None:
         row.outcome = UNSENT.get(ended.kind, "failed")
         if is_sent:
             row.outcome = SENT.get(ended.kind, "unsure")
-        vars(run.progress).update(first=old.first)
-        spent = {"seconds": run.clock.now() - begun, "requests": run.session.requests - requests}
-        vars(row).update(text=ended.text, **spent)
+        run.progress.first = old.first
+        row.seconds = run.clock.now() - begun
+        row.requests = run.session.requests - requests
+        row.text = ended.text
         write_results(run, table)
         run.logger.tell(row)
         run.logger.say(f"{row.line:>5}  {row.outcome:<10} {row.seconds:5.1f} s  {row.text}", 0)
@@ -20363,8 +20380,8 @@ def run_task(
     stats = follow_run(logger)
     logger.listeners.append(terminal.take)
     person = Person(config, terminal, logger, desktop, by_box=options.mcp)
-    ask = {"confirm": person.allows, "vouch": person.vouches, "ask": person.answers}
-    vars(actuator).update(config=config, say=logger.say, **ask)
+    actuator.config = config
+    person.serve(actuator)
     run = made_run(profile, server, model, grammar, actuator, logger, corrected, way)
     if isinstance(desktop, WindowsDesktop):
         told += undo.enter_context(watched(desktop.api, actuator))
@@ -20553,6 +20570,7 @@ def carry_out_task(
     most = most_turns(run)
     # The rows have the numbers of the pictures, plans among them; --max-steps counts otherwise.
     person.terminal.watch = lambda: f"{most - run.progress.steps} of {most} turns left"
+    person.terminal.bar = str  # of no table
     if client:
         run.logger.listeners.append(client.take)
     begin_records(run, task, by_client, told, bool(stats.run["begun"]))
@@ -20562,7 +20580,7 @@ def carry_out_task(
             person.terminal.await_page(person.inbox)
         way = run.way
         if isinstance(way, Table):
-            vars(person.terminal).update(bar=way.bar)
+            person.terminal.bar = way.bar
             outcome = do_rows(run, way)
         elif way and not way.checks:
             outcome = run_agent(run, Loop)  # left to nobody

@@ -58,7 +58,7 @@ ROWS = (
     ("rows-intent", "Rows", "that a row is sent is on the disk before it is", "RowRepeat.wait_for_place", "write_results(self.run, self.table)", "pass"),
     ("rows-before", "Rows", "a file proves nothing that it held before", "RowRepeat.facts", "if one.check not in self.held", "if True"),
     ("rows-earlier", "Rows", "a row that may be there is not entered again", "take_earlier", "old.outcome in MAYBE_THERE", "False"),
-    ("rows-foreseen", "Rows", "one yes is for what was shown, in all rows", "ask_about_table", "vars(run.actuator).update(foreseen=foreseen)", "pass"),
+    ("rows-foreseen", "Rows", "one yes is for what was shown, in all rows", "ask_about_table", "run.actuator.foreseen = foreseen", "pass"),
     ("rows-bound", "Rows", "a column that no step takes for sure ends the table", "learn", "    if lost:", "    if not lost:"),
     ("rows-parts", "Rows", "a part of a cell is typed for no other row", "learn", "if has_part and not step.value:", "if False:"),
     ("rows-cell", "Rows", "a cell permits nothing", "do_row", "task = with_texts(", "task = run.actuator.task = with_texts("),

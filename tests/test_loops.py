@@ -177,7 +177,7 @@ class Contract:
             trial = self.saying(ASK[self.profile], max_steps=12, stall_stop=8, **own)
             trial.engine.actuator.ask = lambda q, a=answer, n=questions: n.append(q) or a
             self.assertIn(trial.run().kind, ("stuck", "max_steps"))
-            self.assertEqual(questions, ["Which file?"] * 3)
+            self.assertEqual(questions, ["The model asks: Which file?"] * 3)
             told = r"The person answers: \W*a\.txt" if answer else "Nobody is there"
             self.assertRegex(str(trial.requests[1:]), told)
             self.assertEqual(trial.inputs, [])
