@@ -9730,7 +9730,7 @@ PROFILES = {
                     extra=EXECUTOR_EXTRA,
                 ),
             },
-            {"max_steps": 30, "memory_compression_threshold": 8},
+            {"memory_compression_threshold": 8},
             report=COMMANDER_REPORT,
             modes={"PLANNING": "EVALUATION"},
         ),
@@ -16518,6 +16518,8 @@ chat pointer | turns for each act of max_steps | 1 | 5 | ten steps are five look
 chat | keep_last_thinks | 2 | as keep_last_screenshots | kept: one number says both
 chat pointer | stall_stop | 0 | | more turns need what ends them
 chat pointer | keep_last_screenshots | 2 | | pruning each turn costs the server's prefix cache
+commander | max_steps | 30 | | a model that errs in a third of its replies may use up 30 turns on \
+ten right acts
 story | max_steps | 50 | | its description names no end; so a run that nobody stops has one, too
 story | image_tokens | 65536 | | a screen at full size costs 2,025 tokens a turn
 story | sampling | top_p 1 | | a server knows best

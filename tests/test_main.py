@@ -381,7 +381,7 @@ class Reference(CommandLineCase):
         for name, setting in agent.SETTINGS.items():
             self.assertIn(f"{name} = ", out)
             self.assertIn(setting.text, flat)
-        self.assertIn("in profile commander 30, chat 10, pointer 10, story 100000;", flat)
+        self.assertIn("in profile chat 10, pointer 10, story 100000;", flat)
         rows = self.main("--settings", "hotkey")[1].splitlines()
         self.assertEqual([row.split()[0] for row in rows[::2]], ["stop_hotkey", "pause_hotkey"])
 
