@@ -4837,6 +4837,7 @@ BUILT_IN (dir|cd|cls|echo|type|ver|vol|date /t|time /t|exit)
 SYSTEM_SHOWS (?!(explorer|help|tasklist|systeminfo|hostname)\S*\s)(<BUILT_IN>|help|whoami|hostname
     |ipconfig|systeminfo|tasklist|tree|(notepad|calc|mspaint|charmap|winver|magnify|osk|explorer)
     (\.exe)?)
+# Git is not among them: what a repository's config says is run by git status, too.
 PATH_SHELLS (powershell\w*|pwsh|bash|zsh|fish|wsl\w*|mintty|git-bash|ubuntu\w*|debian|mingw\d*)
 SHOWN_ARGUMENTS (\s(?!\S*(//|\\\\|::))(-{0,2}(all|oneline|stat|name-only|l?al?|[1-9]\d*|recurse
     |force
@@ -4845,7 +4846,7 @@ SHOWN_ARGUMENTS (\s(?!\S*(//|\\\\|::))(-{0,2}(all|oneline|stat|name-only|l?al?|[
     |[\w.*~^:][\w.*~^:\\/,-]*))*
 SHELL_SHOWS ((<SYSTEM_SHOWS>|ls|pwd|clear|cat|g(ci|c|l|ps|sv)
     |get-(childitem|content|location|process|service|date|help|item|command|history)
-    |git (status|log|diff|show)|pip3? list
+    |pip3? list
     |(python3?|py|node|npm|git|pip3?|java|dotnet|go|docker) (--version|-v))<SHOWN_ARGUMENTS>)?
     (\s?\|\s?((sort|select|measure|group)(-object)?|select-string|format-(table|list|wide)|f[tl]
     |more

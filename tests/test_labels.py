@@ -24,7 +24,7 @@ from tests.test_actuator import Stage
 FOLDER = Path(__file__).parent / "labels"
 WRONG_MOST = {"ordinary": 0.01, "risky": 0.02}  # false alarms, misses
 MISSED = {"word drucken"}  # dangers of which nobody is asked
-ASKED = {"calculator alt f4"}  # a harmless act of which somebody is
+ASKED = {"calculator alt f4", "terminal git status"}  # harmless acts of which somebody is
 
 
 def labels(name: str) -> list[dict[str, Any]]:
@@ -78,6 +78,8 @@ class Labels(unittest.TestCase):
         wrong = {row["name"] for row in rows if scenes.outcome(row) != row["outcome"]}
         self.assertEqual((len(rows), sum(row["danger"] for row in rows)), (80, 40))
         self.assertEqual(wrong, set())
+        asked = {row["name"] for row in rows if row["outcome"] == "asked" and not row["danger"]}
+        self.assertEqual(asked, {"terminal look"})  # by git, which runs what a repository says
 
     def test_of_labels_that_stand_beside_cancel_the_unusual_ones_are_asked_about(self) -> None:
         for row in scenes.rows_in("buttons.jsonl"):
