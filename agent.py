@@ -255,16 +255,11 @@ class Rect(NamedTuple):
         return min(self.intersection(other)[2:]) > 0
 
 
-def _grid_to_pixel(place: int, first: int, size: int) -> int:
-    return first + (place * (size - 1) + GRID // 2) // GRID
-
-
 def to_point(place: Coordinate, area: Rect) -> Point:
     """Returns the nearest pixel of `area`; 0 is the first one and 1000 the last, so edges count."""
-    return Point(
-        _grid_to_pixel(place.x, area.left, area.width),
-        _grid_to_pixel(place.y, area.top, area.height),
-    )
+    right = (place.x * (area.width - 1) + GRID // 2) // GRID
+    down = (place.y * (area.height - 1) + GRID // 2) // GRID
+    return Point(area.left + right, area.top + down)
 
 
 def to_grid(point: Point, area: Rect) -> Coordinate:
@@ -789,12 +784,9 @@ class Secrets:
             return value
         names = [*self._names.values()]
         text = self._finder.sub(lambda found: names[(found.lastindex or 0) - 1], value)
-        return self._hide_cut(text) if CUT in text else text
-
-    def _hide_cut(self, text: str) -> str:
         # Without the beginnings of values that `cut` left. A shorter one stays: whether it is
         # hidden would tell how a value begins.
-        for spelling, name in self._names.items():
+        for spelling, name in self._names.items() if CUT in text else ():
             for length in range(len(spelling) - 1, SECRET_CHARS_SAFE - 1, -1):
                 text = text.replace(spelling[:length] + CUT, name + CUT)
         return text
@@ -903,15 +895,14 @@ def in_quotes(text: str, most: int) -> str:
     return f'"{line}"' if "'" in line else f"'{line}'"
 
 
-def _image_note(image: re.Match[str]) -> str:
-    data = image[1]
-    digest = hashlib.sha256(data.encode()).hexdigest()
-    return f"<image {len(data)} base64 characters, sha256 {digest[:16]}>"
-
-
 def redact(text: str) -> str:
     """Returns a text with the length and the SHA-256 of image data in its place."""
-    return re.sub(r"data:image/\w+;base64,([A-Za-z0-9+/=]{64,})", _image_note, text)
+    pieces = re.split(r"data:image/\w+;base64,([A-Za-z0-9+/=]{64,})", text)
+    for place in range(1, len(pieces), 2):
+        data = pieces[place]
+        digest = hashlib.sha256(data.encode()).hexdigest()
+        pieces[place] = f"<image {len(data)} base64 characters, sha256 {digest[:16]}>"
+    return "".join(pieces)
 
 
 def printable(text: str) -> str:
@@ -1213,11 +1204,6 @@ class Act:
         return not {"text", "key"}.isdisjoint(self.args) or self.name == "recover"
 
     @property
-    def shown(self) -> str:
-        """Returns its arguments in a line."""
-        return shown_args(self.args)
-
-    @property
     def given(self) -> JsonDict:
         """Returns its arguments as JSON knows them."""
         return {
@@ -1241,7 +1227,7 @@ class Act:
         return f"{self.name.replace('_', ' ')} {shown_args(given)}".strip()
 
     def __str__(self) -> str:
-        return f"{self.name} {self.shown}".strip()
+        return f"{self.name} {shown_args(self.args)}".strip()
 
 
 @dataclass(frozen=True)
@@ -6196,20 +6182,6 @@ OTHER_HOTKEYS = {
 }
 
 
-def refuse_hotkey(name: str, chord: str, keys: Sequence[str]) -> None:
-    """Raises ConfigError for keys that cannot be a hotkey, or must not."""
-    usual = SETTINGS[name].default
-    if MODIFIERS.issuperset(keys):
-        raise ConfigError(f"{name} takes a key, such as {usual}, not {chord!r} alone.")
-    writes = re.fullmatch(r"(\w*shift\+)*(enter|tab|backspace|numenter)", "+".join(keys))
-    if writes or types_character(keys):
-        raise ConfigError(
-            f"{name} cannot be {chord}: a hotkey swallows its key, and that one is needed to write"
-            " (on many keyboards Ctrl+Alt is AltGr, which types characters such as @); choose one"
-            f" that types nothing, such as {usual} or ctrl+shift+f9."
-        )
-
-
 def blocked_chords(config: Config) -> dict[frozenset[int], str]:
     """Returns the codes of each chord that may not be pressed, and how it is written.
 
@@ -6225,8 +6197,17 @@ def blocked_chords(config: Config) -> dict[frozenset[int], str]:
             keys = parse_chord(chord)
         except ToolError as error:
             raise ConfigError(f"{name}: {error}") from None
-        if name in OTHER_HOTKEYS:
-            refuse_hotkey(name, chord, keys)
+        is_hotkey = name in OTHER_HOTKEYS
+        usual = SETTINGS[name].default
+        if is_hotkey and MODIFIERS.issuperset(keys):
+            raise ConfigError(f"{name} takes a key, such as {usual}, not {chord!r} alone.")
+        writes = re.fullmatch(r"(\w*shift\+)*(enter|tab|backspace|numenter)", "+".join(keys))
+        if is_hotkey and (writes or types_character(keys)):
+            raise ConfigError(
+                f"{name} cannot be {chord}: a hotkey swallows its key, and that one is needed to"
+                " write (on many keyboards Ctrl+Alt is AltGr, which types characters such as @);"
+                f" choose one that types nothing, such as {usual} or ctrl+shift+f9."
+            )
         codes = chord_codes(keys)
         if name == "pause_hotkey" and codes in blocked:
             raise ConfigError(f"stop_hotkey and {name} are both {chord}; give each its own keys.")
@@ -6406,10 +6387,16 @@ class Hands:
         self._pressed_last = last
         self.move(args)
         for _ in range(times):
-            self._down(self.desktop.button, button, self._under_mouse())
+            self._down(self.desktop.button, button, self.desktop.window_at(self.desktop.cursor()))
             self.clock.sleep(PRESS_S)
             if first != last:
-                self._drag_on(first, last)
+                steps = self.config.drag_steps
+                for step in range(1, steps + 1):
+                    x = first.x + (last.x - first.x) * step // steps
+                    y = first.y + (last.y - first.y) * step // steps
+                    self._move(Point(x, y))
+                    self.clock.sleep(DRAG_STEP_S)
+                self.clock.sleep(DRAG_STEP_S)  # targets look at the place only after a short rest
             self._up(self.desktop.button, button)
 
     def drag(self, args: JsonDict) -> None:
@@ -6419,22 +6406,13 @@ class Hands:
             )
         self.click(args)
 
-    def _drag_on(self, first: Point, last: Point) -> None:
-        steps = self.config.drag_steps
-        for step in range(1, steps + 1):
-            x = first.x + (last.x - first.x) * step // steps
-            y = first.y + (last.y - first.y) * step // steps
-            self._move(Point(x, y))
-            self.clock.sleep(DRAG_STEP_S)
-        self.clock.sleep(DRAG_STEP_S)  # targets look at the place only after a short rest
-
     def scroll(self, args: JsonDict, way: int = -1, horizontal: bool = False) -> None:
         """As far as the act says, or by `scroll_ticks`; 1 is up, -1 is down."""
         ticks = args.get("ticks", way * self.config.scroll_ticks)
         notch = -120 if ticks < 0 else 120  # WHEEL_DELTA
         self.move(args)
         for _ in range(abs(ticks)):
-            self._ready(self._under_mouse())
+            self._ready(self.desktop.window_at(self.desktop.cursor()))
             self.desktop.wheel(notch, horizontal)
 
     def type_text(self, args: JsonDict) -> None:
@@ -6549,9 +6527,6 @@ class Hands:
 
     # -- single events
 
-    def _under_mouse(self) -> Window | None:
-        return self.desktop.window_at(self.desktop.cursor())
-
     def _move(self, point: Point) -> None:
         refuse_gap(point, self.desktop)
         self._ready(None)
@@ -6651,7 +6626,9 @@ class Actuator(Hands):
             for gate in GATES:
                 gate(self, attempt)
             if self.config.dry_run:
-                would = f"Dry run: would {act.name.replace('_', ' ')} {act.shown}".rstrip()
+                would = (
+                    f"Dry run: would {act.name.replace('_', ' ')} {shown_args(act.args)}".rstrip()
+                )
                 if attempt.risks:
                     would += f", once the person allows it ({', '.join(attempt.risks)})"
                 return Deed(act, would, "dry")
@@ -7481,7 +7458,6 @@ def listening(api: Win32) -> Iterator[Callable[[], list[Note]]]:
 CONTEXT_LEAST = 6000  # tokens: a turn takes about 3,900, its reply up to 1,400
 CONTEXT_ADVISED = 8192
 SAID_CHARS_MOST = 2000  # of an error's text that are searched; "no model " 17,000 times took 23 s
-TOKENS_MOST = 10**9  # more is no count of tokens, and sums of it overflow
 NESTING_MOST = 64  # deeper JSON would break whoever writes it down again (RecursionError)
 
 
@@ -7743,21 +7719,9 @@ def found_at(value: object, path: str) -> Any:
     return value
 
 
-def _count(value: object, *paths: str) -> int | None:
-    # The first number of tokens at these paths.
-    for path in paths:
-        found = found_at(value, path)
-        if type(found) is int and 0 <= found <= TOKENS_MOST:
-            return found
-    return None
-
-
 def _meant_name(name: str) -> str:
     # What names of one model have in common: LM Studio calls qwen3-vl-4b-instruct qwen/...-4b.
     return re.sub(r"(?s)^.*[\\/]|:[0-9]+$|[^a-z0-9@]|instruct", "", name.lower())
-
-
-LOADED = ("loaded", "loading", "running", "ready", "sleeping")  # which wakes up by itself
 
 
 def reply_warnings(
@@ -7778,16 +7742,6 @@ def reply_warnings(
             f" {text_chars} characters of text: it shrank or left out a part of either."
         )
     return warnings
-
-
-# Families that find things in screenshots and call tools, the preferred one first: parts of a name
-# without its dots and dashes. Within a family the larger model is wrong less often.
-FAMILIES = """
-qwen3vl8b qwen3vl4b qwen3vl2b qwen3vl
-qwen359b qwen354b qwen352b qwen35 qwen36
-guiowl uitars holo1
-qwen25vl glm46v qwen2vl
-""".split()
 
 
 ####################################################################################################
@@ -7839,55 +7793,19 @@ DOWNLOAD_WORDS = (
 REPLY_CHARS_MOST = 64 << 10  # that are read: more than the longest thoughts of a small model
 
 
-def _error_text(value: object, choice: object) -> str:
-    # "" for none; a failure may have the form of a reply (vLLM, SGLang, MLX servers).
-    reason = str(found_at(choice, "finish_reason"))
-    if re.search("error|abort|fail|cancel", reason):
-        return message_text(found_at(choice, "message.content")) or reason
-    wrong = found_at(value, "error") if isinstance(value, dict) else value
-    if not (wrong or choice):  # vLLM and FastAPI write at the top
-        wrong = found_at(value, "message") or found_at(value, "detail")
-    return str(found_at(wrong, "message") or wrong or "")
+TOKENS_MOST = 10**9  # more is no count of tokens, and sums of it overflow
 
 
-def _instances(name: str, entry: JsonDict) -> Iterator[ModelInfo]:
-    # Once for each time that LM Studio has loaded a model.
-    places = ("type", "capabilities", "architecture.input_modalities")
-    senses = json.dumps([found_at(entry, place) for place in places])
-    # As LM Studio tells it in /api/v1 and /api/v0, and llama.cpp in two ways.
-    vision: bool | None = None
-    if re.search('"(vision": true|vlm"|multimodal"|image")', senses):
-        vision = True
-    elif re.search('"(vision": false|llm"|completion"|text")', senses):
-        vision = False
-    # LM Studio lists a model's switch of thinking and takes "none" for off (openclaw #92002), as
-    # Ollama does of any model, all else only of those that think anyway (its #14820).
-    owner = entry.get("owned_by")
-    family = entry.get("arch") or entry.get("architecture")
-    efforts = {"off": "none"} if owner == "library" else {}
-    if found_at(entry, "capabilities.reasoning"):
-        efforts = {"off": "none", "on": "medium"}
-    instances = json_list(entry.get("loaded_instances"))
-    # In /api/v0 of LM Studio, and by the router of llama.cpp, which tells how it started the model.
-    state = entry.get("state") or found_at(entry, "status.value")
-    loaded = state in LOADED if state else None
-    if "loaded_instances" in entry:
-        loaded = bool(instances)
-    size = re.search(r'-c(?:tx-size)?", "([1-9]\d{2,8})"', json.dumps(entry.get("status")))
-    is_studio = {"loaded_instances", "max_context_length"} & entry.keys()
-    # LM Studio in /api/v1 and /api/v0, vLLM, llama.cpp.
-    lengths = ("config.context_length", "loaded_context_length", "max_model_len", "meta.n_ctx")
-    for one in instances or [entry]:
-        yield ModelInfo(
-            str(found_at(one, "id") or name),
-            vision,
-            loaded,
-            _count(one, *lengths) or (int(size[1]) if size else None),
-            server="lmstudio" if is_studio else str(owner),
-            efforts=efforts,
-            architecture=family if isinstance(family, str) else "",
-            stored=name,
-        )
+def _count(value: object, *paths: str) -> int | None:
+    # The first number of tokens at these paths.
+    for path in paths:
+        found = found_at(value, path)
+        if type(found) is int and 0 <= found <= TOKENS_MOST:
+            return found
+    return None
+
+
+LOADED = ("loaded", "loading", "running", "ready", "sleeping")  # which wakes up by itself
 
 
 def _models(value: object) -> list[ModelInfo]:
@@ -7898,20 +7816,57 @@ def _models(value: object) -> list[ModelInfo]:
         name = found_at(entry, "key") or found_at(entry, "id") or found_at(entry, "name")
         if isinstance(name, str) and "embedding" not in f"{found_at(entry, 'type')} {name}":
             entries.setdefault(name, {}).update(entry)
-    found = chain.from_iterable(starmap(_instances, entries.items()))
-    return sorted(found, key=lambda info: info.loaded is not True)
-
-
-def _named(listed: Sequence[ModelInfo], wanted: str) -> ModelInfo | None:
-    # The one of exactly that name, else the first whose stored name means it.
-    exact = [info for info in listed if wanted in (info.name, info.stored)]
-    # Without an @ any quantization is meant.
-    begins = f"{_meant_name(wanted)}@"
-    meant = [info for info in listed if f"{_meant_name(info.stored)}@".startswith(begins)]
-    return next(iter(exact + meant), None)
+    models = []
+    for name, entry in entries.items():
+        places = ("type", "capabilities", "architecture.input_modalities")
+        senses = json.dumps([found_at(entry, place) for place in places])
+        # As LM Studio tells it in /api/v1 and /api/v0, and llama.cpp in two ways.
+        vision: bool | None = None
+        if re.search('"(vision": true|vlm"|multimodal"|image")', senses):
+            vision = True
+        elif re.search('"(vision": false|llm"|completion"|text")', senses):
+            vision = False
+        # LM Studio lists a model's switch of thinking and takes "none" for off (openclaw #92002),
+        # as Ollama does of any model, all else only of those that think anyway (its #14820).
+        owner = entry.get("owned_by")
+        family = entry.get("arch") or entry.get("architecture")
+        efforts = {"off": "none"} if owner == "library" else {}
+        if found_at(entry, "capabilities.reasoning"):
+            efforts = {"off": "none", "on": "medium"}
+        instances = json_list(entry.get("loaded_instances"))
+        # In /api/v0 of LM Studio, and by the router of llama.cpp, which tells how it started it.
+        state = entry.get("state") or found_at(entry, "status.value")
+        loaded = state in LOADED if state else None
+        if "loaded_instances" in entry:
+            loaded = bool(instances)
+        size = re.search(r'-c(?:tx-size)?", "([1-9]\d{2,8})"', json.dumps(entry.get("status")))
+        is_studio = {"loaded_instances", "max_context_length"} & entry.keys()
+        # LM Studio in /api/v1 and /api/v0, vLLM, llama.cpp.
+        lengths = ("config.context_length", "loaded_context_length", "max_model_len", "meta.n_ctx")
+        for one in instances or [entry]:  # once for each time that LM Studio has loaded it
+            info = ModelInfo(
+                str(found_at(one, "id") or name),
+                vision,
+                loaded,
+                _count(one, *lengths) or (int(size[1]) if size else None),
+                server="lmstudio" if is_studio else str(owner),
+                efforts=efforts,
+                architecture=family if isinstance(family, str) else "",
+                stored=name,
+            )
+            models.append(info)
+    return sorted(models, key=lambda info: info.loaded is not True)
 
 
 NAMES_MOST = 8  # of models that a message or a question lists
+# Families that find things in screenshots and call tools, the preferred one first: parts of a name
+# without its dots and dashes. Within a family the larger model is wrong less often.
+FAMILIES = """
+qwen3vl8b qwen3vl4b qwen3vl2b qwen3vl
+qwen359b qwen354b qwen352b qwen35 qwen36
+guiowl uitars holo1
+qwen25vl glm46v qwen2vl
+""".split()
 
 
 def _place_of_family(info: ModelInfo) -> float:
@@ -8053,7 +8008,15 @@ class ModelServer:
             if is_success:
                 raise self._fault("not_json", str(error)) from None
         first = next(iter(json_list(found_at(value, "choices"))), None)
-        said = _error_text(value, first)
+        # A failure may have the form of a reply (vLLM, SGLang, MLX servers).
+        said = str(found_at(first, "finish_reason"))
+        if re.search("error|abort|fail|cancel", said):
+            said = message_text(found_at(first, "message.content")) or said
+        else:
+            wrong = found_at(value, "error") if isinstance(value, dict) else value
+            if not (wrong or first):  # vLLM and FastAPI write at the top
+                wrong = found_at(value, "message") or found_at(value, "detail")
+            said = str(found_at(wrong, "message") or wrong or "")
         if said or not is_success:
             kind = kind_of_fault(said, response.status)
             if kind == "no_model" and self.answered:
@@ -8089,7 +8052,12 @@ class ModelServer:
         able = [info for info in listed if info.vision is not False or not self.config.vision]
         names = [f'--model "{server_words(info.name)}"' for info in (able or listed)[:NAMES_MOST]]
         choices = f"choose one: {', '.join(names)}"
-        named = _named(listed, wanted)
+        # The one of exactly that name, else the first whose stored name means it; without an @ any
+        # quantization is meant.
+        begins = f"{_meant_name(wanted)}@"
+        exact = [info for info in listed if wanted in (info.name, info.stored)]
+        meant = [info for info in listed if f"{_meant_name(info.stored)}@".startswith(begins)]
+        named = next(iter(exact + meant), None)
         if listed and not named and wanted:
             raise self._error(f"has no model {wanted}; {choices}")
         if not (named or able):
@@ -8147,14 +8115,14 @@ _ROUNDS = re.compile(r"(?s)(.{40,1000}?)\1{5,}|.{1,10}")
 
 def cut_repetition(text: str) -> str:
     """Cuts each long repetition in a text to two rounds and a note on their number."""
-
-    def shorter(found: re.Match[str]) -> str:
-        if not found[1]:
-            return found[0]
-        rounds = len(found[0]) // len(found[1])
-        return f"{found[1] * 2} [repeated {rounds} times] "
-
-    return _ROUNDS.sub(shorter, text)
+    pieces = []
+    for found in _ROUNDS.finditer(text):
+        piece = found[0]
+        if found[1]:
+            rounds = len(piece) // len(found[1])
+            piece = f"{found[1] * 2} [repeated {rounds} times] "
+        pieces.append(piece)
+    return "".join(pieces)
 
 
 _TAGS = r"think|gui_think|grounding_think|thinking|thinkt|think_never_used_\w{1,60}"
@@ -8265,17 +8233,6 @@ _FIELD_FORMS = {
 }
 
 
-def _in_known_form(text: str) -> str:
-    """Writes the calls in a text that have one of these forms as others write them."""
-    for form, field_form in _FIELD_FORMS.items():
-        for found in re.finditer(form, text):
-            inside = re.sub(field_form, r"<parameter=\1>\2\3\4</parameter>", found[2])
-            text = text.replace(found[0], f"<function={found[1]}>{inside}</function>")
-    for form in _OBJECT_FORMS:
-        text = re.sub(form, r'<tool_call>{"name": "\1", "arguments": \2}</tool_call>', text)
-    return text
-
-
 # Ends of a call in the reasoning.
 _CLOSING_TAGS = ("</tool_call>", "</function>", "[END_TOOL_REQUEST]")
 
@@ -8365,7 +8322,13 @@ def _found_calls(reply: Reply) -> list[object]:
     if is_cut(reply):
         raise ReplyError("The reply was cut.", "cut")
     is_whole = reply.finish_reason in _WHOLE_REASONS
-    text = _in_known_form(reply.text)
+    text = reply.text
+    for form, field_form in _FIELD_FORMS.items():  # written as others write them
+        for found in re.finditer(form, text):
+            inside = re.sub(field_form, r"<parameter=\1>\2\3\4</parameter>", found[2])
+            text = text.replace(found[0], f"<function={found[1]}>{inside}</function>")
+    for form in _OBJECT_FORMS:
+        text = re.sub(form, r'<tool_call>{"name": "\1", "arguments": \2}</tool_call>', text)
     said, _ = parted(text, CALL_BEGINS)
     calls = _spoken_calls(_CLOSABLE.sub(r"\g<0>}", said) if is_whole else said)
     # Some servers sort a real call into the reasoning: the only one, at its end.
@@ -8373,24 +8336,20 @@ def _found_calls(reply: Reply) -> list[object]:
     if not said and is_whole and thought.endswith(_CLOSING_TAGS):
         calls = _spoken_calls(thought)
     if not calls or (len(calls) > 1 and not said):
-        raise ReplyError(_why_no_call(text, said), "no_call")
+        why = "The reply holds only a thought."
+        if _ATTEMPT.search(said):
+            why = "The call is not whole, or stands among other words; send it alone."
+        elif said:
+            why = "The reply holds no tool call."
+        elif not text.strip():
+            why = "The reply is empty."
+        elif _THOUGHT_END.split(text)[-1].strip():
+            why = "The reply ends inside <think>: close it with </think>, then call a tool."
+        raise ReplyError(why, "no_call")
     first = json_object(calls[0])
     if first.keys() == {"tool_calls"}:
         return _found_calls(replace(reply, message=first))  # the message as the API shows it
     return calls
-
-
-def _why_no_call(text: str, said: str) -> str:
-    """Tells why a text without a call has none; `said` is what it does not only think."""
-    if _ATTEMPT.search(said):
-        return "The call is not whole, or stands among other words; send it alone."
-    if said:
-        return "The reply holds no tool call."
-    if not text.strip():
-        return "The reply is empty."
-    if _THOUGHT_END.split(text)[-1].strip():
-        return "The reply ends inside <think>: close it with </think>, then call a tool."
-    return "The reply holds only a thought."
 
 
 # What looks like the beginning of a call.
@@ -16025,13 +15984,30 @@ class Stats:
 
     def _enter(self, record: Record) -> None:
         # A record of a turn, which may begin with it.
-        sums = {"seconds": max(0.0, record.time - self._last), **_figures_of(record)}
+        sums: dict[str, float] = {"seconds": max(0.0, record.time - self._last)}
+        sums |= dict.fromkeys(COUNTED.get(record.kind, ()), 1)
         if record.turn != self._turn:
             self._turn = record.turn
             self._refused = False
             sums["turns"] = int(record.turn > 0)  # what comes before the first turn is none
         item = {**to_json(record), "number": self.run["number"] + 1, "sums": sums}
-        if isinstance(record, ResultRecord):
+        if isinstance(record, LookRecord):
+            sums |= {"capture": record.capture, "encode": record.encode}
+        elif isinstance(record, AnswerRecord):
+            sums["person"] = record.seconds
+        elif isinstance(record, ReplyRecord):
+            for name, number in record.tokens.items():
+                if number is not None:
+                    sums[name] = number
+            sums |= {"requests": 1, "model": record.seconds, "request": record.request}
+            sums["reused_of"] = sums.get("prompt", 0) if "cached" in sums else 0
+        elif isinstance(record, ResultRecord):
+            sums |= {
+                "refused": int(record.refused != ""),
+                "acted": int(record.changed is not None),
+                "act": record.act or 0.0,
+                "settle": (record.settle_ms or 0) / 1000,
+            }
             self._refused = self._refused or record.refused != ""
             hits = [hit for hit in record.targets or () if "box" in hit]
             # What holds others is not what was hit.
@@ -16062,30 +16038,6 @@ class Stats:
 
     def run_item(self) -> JsonDict:
         return {**self.run, "figures": self.figures()}
-
-
-def _figures_of(record: Record) -> dict[str, float]:
-    if isinstance(record, LookRecord):
-        return {"capture": record.capture, "encode": record.encode}
-    if isinstance(record, AnswerRecord):
-        return {"person": record.seconds}
-    if isinstance(record, ResultRecord):
-        return {
-            "refused": int(record.refused != ""),
-            "acted": int(record.changed is not None),
-            "act": record.act or 0.0,
-            "settle": (record.settle_ms or 0) / 1000,
-        }
-    if isinstance(record, ReplyRecord):
-        tokens = {name: number for name, number in record.tokens.items() if number is not None}
-        return {
-            **tokens,
-            "requests": 1,
-            "model": record.seconds,
-            "request": record.request,
-            "reused_of": tokens.get("prompt", 0) if "cached" in tokens else 0,
-        }
-    return dict.fromkeys(COUNTED.get(record.kind, ()), 1)
 
 
 def stats_of(folder: Path) -> Stats:
@@ -17619,7 +17571,12 @@ DEMO_CORNERS = ((0, -150), (110, 150), (-110, 150), (0, -150))  # of the triangl
 def demo_reply(request: Mapping[str, Any]) -> JsonDict:
     messages = request["messages"]
     offers = _demo_offers(messages[0], request.get("tools", ()))
-    text, pictures = _demo_reading(messages, offers)
+    told = [message for message in messages if message["role"] in ("user", "tool")]
+    text = "\n".join(message_text(message["content"]) for message in told)
+    said = json.dumps(messages)
+    if any(re.match("observe|take_screen", name) for name in offers):
+        said = said.rpartition("tool_call")[2]  # who can look must look again after an act
+    pictures = re.findall(r';base64,([^"]+)', said)
     sights = demo_sights(base64.b64decode(pictures[-1])) if pictures else {}
     shows = {*sights, *filter(None, text.splitlines())}
     facts = {
@@ -17687,16 +17644,6 @@ def _demo_values(step: DemoStep, target: str, place: Coordinate, note: str) -> d
         "status": "success" if step.tool == DEMO_DONE else "BLOCKED",
         "text": note,
     }
-
-
-def _demo_reading(messages: Sequence[JsonDict], offers: Iterable[str]) -> tuple[str, list[str]]:
-    # The user's words and the screenshots; who can look must look again after an act.
-    said = json.dumps(messages)
-    if any(re.match("observe|take_screen", name) for name in offers):
-        said = said.rpartition("tool_call")[2]
-    told = [message for message in messages if message["role"] in ("user", "tool")]
-    text = "\n".join(message_text(message["content"]) for message in told)
-    return text, re.findall(r';base64,([^"]+)', said)
 
 
 def _demo_offers(first: JsonDict, tools: Sequence[JsonDict]) -> Mapping[str, str]:
@@ -18079,20 +18026,6 @@ REASON_MOST = 600  # characters
 FURTHER_LINE = "    | "
 
 
-def turn_row(line: TurnLine, columns: int) -> str:
-    """Returns a row of at most so many columns, 59 or more; a long effect stands in a second."""
-    effect = plain_backslashes(line.effect)
-    reason = ""
-    if len(effect) > EFFECT_MOST:
-        reason = "\n" + cut(effect, REASON_MOST)
-        effect = cut(effect.partition(":")[0], EFFECT_MOST)
-    front = f"{line.turn:>4}  {line.role:<9} "
-    back = f" {effect:<10} {line.seconds:5.1f} s"
-    left = min(DONE_MOST, columns - len(front + back))
-    done = cut(plain_backslashes(line.done), left)
-    return f"{front}{done:<{left}}{back}".rstrip() + reason
-
-
 def row_width() -> int:
     # A terminal's last column stays free, since some would wrap.
     return max(COLUMNS_LEAST, shutil.get_terminal_size().columns - 1)
@@ -18186,7 +18119,17 @@ class Terminal:
         if isinstance(event, Line):
             self.say(event.text, event.level)
         elif isinstance(event, TurnLine):
-            self.last_row = turn_row(event, self._columns())
+            # A row of at most so many columns; a long effect stands whole in a second one.
+            effect = plain_backslashes(event.effect)
+            reason = ""
+            if len(effect) > EFFECT_MOST:
+                reason = "\n" + cut(effect, REASON_MOST)
+                effect = cut(effect.partition(":")[0], EFFECT_MOST)
+            front = f"{event.turn:>4}  {event.role:<9} "
+            back = f" {effect:<10} {event.seconds:5.1f} s"
+            left = min(DONE_MOST, self._columns() - len(front + back))
+            done = cut(plain_backslashes(event.done), left)
+            self.last_row = f"{front}{done:<{left}}{back}".rstrip() + reason
             self.say(self.last_row)
         elif isinstance(event, Phase):
             self._doing = (event.text, self.clock.now())
@@ -18941,7 +18884,8 @@ class Recorder:
         logger.tell(IntentRecord(act.name, act.given, checked=step.checked))
         result = ResultRecord("Shown by the person", changed=True)
         logger.tell(result)
-        done = ActionRecord(act.name, act.shown, result.result, look.screenshot, changed=True)
+        args = shown_args(act.args)
+        done = ActionRecord(act.name, args, result.result, look.screenshot, changed=True)
         logger.tell(replace(done, known=seen.name))
         self.say(f"  {logger.turn:2}  {act.in_words()}")
         step.seen = seen._replace(frame=NO_LOOK.frame)  # pictures of a long task fill the memory
@@ -19950,18 +19894,6 @@ DEMO_PACE_S = 1.5  # seconds between two turns of a demo that somebody watches
 ####################################################################################################
 
 
-def in_columns(line: str) -> str:
-    """Breaks a line between words where the terminal ends, each part under its last column."""
-    hang = re.match(r" *(?:\S.{0,24}?  +)?", line)
-    return textwrap.fill(
-        line,
-        row_width(),
-        subsequent_indent=" " * (hang.end() if hang else 0),
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-
-
 def described_table() -> Iterator[str]:
     yield (
         "With --described a profile is the system of its description, but for the rows marked"
@@ -20224,6 +20156,18 @@ def old_run(options: Namespace, config: Config) -> tuple[Path | None, Way | None
         return None, with_values(recorded_way(folder), values_given(options.given))
     options.profile = run.profile
     return folder, None
+
+
+def in_columns(line: str) -> str:
+    """Breaks a line between words where the terminal ends, each part under its last column."""
+    hang = re.match(r" *(?:\S.{0,24}?  +)?", line)
+    return textwrap.fill(
+        line,
+        row_width(),
+        subsequent_indent=" " * (hang.end() if hang else 0),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def start(options: Namespace, stop: Stop) -> int:
