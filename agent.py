@@ -1262,12 +1262,35 @@ class Ruling(NamedTuple):
         return f"{verdict}: {self.check}{why}"
 
 
-# The outcomes of a run whose task is done.
-SUCCESSES = ("completed", "answered")
+class Ending(NamedTuple):
+    """Says what follows from a kind of end: where its tone is good, the exit code is 0."""
+
+    tone: str = "bad"  # on page and terminal: good, idle or bad
+    said: str = ""  # to the person, in the place of the word for programs
+    gave_up: bool = False  # a last look may find the task done all the same
+    goes_on: bool = False  # the person is told how to resume it
+
+
+# All kinds of end, of a run or of the acts for a row. Of an error the exit code is its exception's.
+ENDS = {
+    "completed": Ending("good"),
+    "answered": Ending("good", "answered; nothing was done"),
+    "skipped": Ending("good"),  # of a row that is there already
+    "stopped": Ending("idle", goes_on=True),
+    "max_steps": Ending("idle", gave_up=True),
+    "stuck": Ending(gave_up=True),
+    "not_proven": Ending(said="not proven", gave_up=True),
+    "failed": Ending(),  # the model says that it cannot, or a row's window is not there
+    "error": Ending(),
+    # Why the acts of an earlier run were left, where no model goes on.
+    "differs": Ending(),
+    "refused": Ending(),
+    "disproved": Ending(),
+}
 
 
 class Outcome(NamedTuple):
-    """Says how a run ended: `kind` is a word for programs, such as stuck, `text` says why."""
+    """Says how a run ended: `kind` is a row of ENDS, `text` says why."""
 
     kind: str
     text: str
@@ -12849,7 +12872,7 @@ def last_look(run: Run, outcome: Outcome) -> Outcome:
     """Returns the outcome of a run that gave up, after a fresh look at the task."""
     # Its last turns may have been repeats after the task was done, and refusals may have been
     # wrong.
-    gave_up = outcome.kind in ("stuck", "max_steps", "not_proven")
+    gave_up = ENDS[outcome.kind].gave_up
     if not (gave_up and run.config.last_look and run.progress.touched):
         return outcome
     try:
@@ -15086,8 +15109,6 @@ const NOTES = {
   refused: ["refused", "bad"],
   stale_frame: ["held up", "idle"],
 };
-// Any other end is bad.
-const END_TONES = { completed: "good", stopped: "idle", max_steps: "idle" };
 const ROW_TONES = { done: "good", skipped: "good", unsure: "idle", "not proven": "idle" };
 const JUDGES = ["verifier", "examiner"]; // of another's turn
 const KEY_STEPS = { ArrowRight: 1, ArrowLeft: -1, Home: -1e9, End: 1e9 };
@@ -15563,7 +15584,7 @@ function onKey(event) {
 }
 
 function endTone() {
-  return END_TONES[run.outcome] || (run.outcome ? "bad" : "idle");
+  return run.tone || "idle";
 }
 
 function showStatus() {
@@ -15953,6 +15974,7 @@ class Stats:
             "begun": "",
             "number": 0,
             "outcome": "",
+            "tone": "idle",
             "text": "",
             "refusals": (),
             "sums": Counter(),
@@ -15973,10 +15995,12 @@ class Stats:
                 "profile": event.profile,
                 "model": event.model,
                 "outcome": "",
+                "tone": "idle",
                 "text": "",
             }
         elif isinstance(event, EndRecord):
             self.run |= {"outcome": event.outcome, "text": event.text, "refusals": event.refusals}
+            self.run["tone"] = ENDS.get(event.outcome, ENDS["error"]).tone
         elif self.run["begun"]:
             self._enter(event)
         self.run["number"] += 1  # a page that asks meanwhile is told the item the next time
@@ -18007,10 +18031,16 @@ def say(text: str) -> None:
         print(printable(text), flush=True)
 
 
+def painted(tone: str, *others: str) -> str:
+    """Returns the pattern of what a line of this tone begins with: an end, or other words."""
+    ends = [ending.said or kind for kind, ending in ENDS.items() if ending.tone == tone]
+    return rf"^(?:{'|'.join([*ends, *others])})\b"
+
+
 PAINT = {
-    "32": r"^(?:completed|answered)\b|(?<= )changed(?=  |$)",  # green
-    "31": r"^(?:stuck|failed|not proven|error|differs|refused|FAIL)\b",  # red
-    "33": r"^(?:warning|paused|stopped|max_steps|last)\b|(?<= )(?:unchanged|Not done)(?=  |:|$)",
+    "32": painted("good") + r"|(?<= )changed(?=  |$)",  # green
+    "31": painted("bad", "FAIL"),  # red
+    "33": painted("idle", "warning", "paused", "last") + r"|(?<= )(?:unchanged|Not done)(?=  |:|$)",
 }
 
 
@@ -20128,6 +20158,9 @@ def examine(
         yield from check_model(config, profile, server, options.chosen)
 
 
+SUCCESSES = [kind for kind, ending in ENDS.items() if ending.tone == "good"]
+
+
 def old_run(options: Namespace, config: Config) -> tuple[Path | None, Way | None]:
     """Returns the run that is gone on with, or the acts to repeat; `options` get its task."""
     repeats = options.replay is not None
@@ -20554,10 +20587,6 @@ def carry_out_task(
             tell_end(run, person, stats, outcome)
 
 
-# What the person reads instead of the word for programs.
-ENDS = {"answered": "answered; nothing was done", "not_proven": "not proven"}
-
-
 def tell_end(run: Run, person: Person, stats: Stats, outcome: Outcome) -> None:
     progress = run.progress
     logger = run.logger
@@ -20580,12 +20609,13 @@ def tell_end(run: Run, person: Person, stats: Stats, outcome: Outcome) -> None:
         figures = [f"{name}: {text}" for name, text in stats.figures()]
         end = f"FINAL STATUS: {outcome.kind}: {outcome.text}"
         logger.say("\n".join([end, *figures]), 2)
-    said = ENDS.get(outcome.kind, outcome.kind)
+    ending = ENDS[outcome.kind]
+    said = ending.said or outcome.kind
     if completed and progress.refusals:
         said += ", but not all was allowed"
     end = f"{said}: {outcome.text}"
     again = ""
-    if outcome.kind == "stopped" and run.session.model.name != NO_MODEL:
+    if ending.goes_on and run.session.model.name != NO_MODEL:
         again = f" To go on: python agent.py --resume {logger.folder.name.removeprefix('run_')}"
     lines = [end + again, *(f"  not allowed: {refused}" for refused in progress.refusals)]
     lines += [f"  check {number} {ruling}" for number, ruling in enumerate(outcome.checks, 1)]

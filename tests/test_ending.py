@@ -15,6 +15,7 @@ from tests.scripted import PROOF, EngineCase, call, qwen, role_of, text, user_te
 from tests.seams import person_at_main
 from tests.servers import Answering, reply
 from tests.test_main import CommandLineCase
+from tests.test_report import run_of
 
 CLICK = call("click_screen_element", element_name="Button", position=[500, 500])
 DELETE = call("click_screen_element", element_name="Delete", position=[500, 500])
@@ -286,6 +287,8 @@ class Told(CommandLineCase):
         code, out = self.told(wants="ANSWER")
         self.assertTrue(out.startswith(f"answered; nothing was done: {PROOF}"), out)
         self.assertEqual((code, self.records()[-1]["outcome"]), (0, "answered"))
+        report = (self.run_folder() / "report.html").read_text(encoding="utf-8")
+        self.assertEqual(run_of(report)["tone"], "good")
         code, _, err = self.main("--resume")
         self.assertIn("run_0001 was answered; give it a next task with --task.", err)
         code, out = self.told()
