@@ -10170,6 +10170,7 @@ OTHER_CONTROL = "other_control"  # the kind of error of a click on another contr
 SILENT_REPLIES_MOST = 3  # before the first call; then the tools go into the text, or back
 
 PICTURE_LEFT_OUT = "(An earlier screenshot, left out.)"
+PNG_URL = "data:image/png;base64,"
 
 
 @dataclass
@@ -10191,17 +10192,13 @@ class Message:
         width, height = struct.unpack(">16x2I", base64.b64decode(self.image[:32]))
         return int(width * height) // PATCH**2
 
-    @property
-    def url(self) -> str:
-        return f"data:image/png;base64,{self.image.decode()}"
-
     def to_json(self) -> JsonDict:
         if not self.image:
             thought = f"<think>\n{self.thought}\n</think>\n\n" if self.thought else ""
             return {"role": self.role, "content": thought + self.text, **self.more}
         parts: list[JsonDict] = [
             {"type": "text", "text": self.before},
-            {"type": "image_url", "image_url": {"url": self.url}},
+            {"type": "image_url", "image_url": {"url": PNG_URL + self.image.decode()}},
             {"type": "text", "text": self.text},
         ]
         return {"role": self.role, "content": [part for part in parts if part.get("text") != ""]}
@@ -10212,15 +10209,9 @@ class Message:
         role = "user" if self.role == "tool" else self.role
         return replace(self, role=role, text="\n".join(filter(None, [self.text, *calls])), more={})
 
-    def followed_by(self, later: Message) -> Message:
-        """Makes one message of two; pictures have words of the model between them."""
-        if later.image:
-            return replace(later, before=f"{self.before}\n\n{self.text}\n\n{later.before}".strip())
-        return replace(self, text=f"{self.text}\n\n{later.text}")
-
     def __str__(self) -> str:
-        picture = f"{self.before}\n{self.url} ".lstrip() if self.image else ""
-        return f"{self.role}: {picture}{self.in_words().text}"
+        picture = f"{self.before}\n{PNG_URL}{self.image.decode()} " if self.image else ""
+        return f"{self.role}: {picture.lstrip()}{self.in_words().text}"
 
 
 def request_body(settings: Mapping[str, Any], messages: Sequence[Message]) -> bytes:
@@ -10389,7 +10380,12 @@ class Asker:
             if in_turns or tools != asking.tools:
                 message = message.in_words()
             if in_turns and sent and sent[-1].role == message.role:
-                message = sent.pop().followed_by(message)
+                earlier = sent.pop()  # and pictures have words of the model between them
+                if message.image:
+                    before = f"{earlier.before}\n\n{earlier.text}\n\n{message.before}"
+                    message = replace(message, before=before.strip())
+                else:
+                    message = replace(earlier, text=f"{earlier.text}\n\n{message.text}")
             sent.append(message)
         return settings, sent
 
@@ -10497,10 +10493,8 @@ class Session(Asker):
     full: bool = False  # the next request and its reply may not fit into the context
     _failures: int = 0  # failed exchanges in a row
     _token_chars: float = 5.0  # the most of a request without a picture
-    used: Asking = Asking(())  # the last request
+    asked: str = ""  # the role of the last request
     reasons: list[str] = field(default_factory=list)  # of turns lost in a row, "" for an act
-    _image: bytes = b""  # the last picture between context and question, in base64 ...
-    _context: str = ""  # ... and what stood before it when it was new
     _hints: list[str] = field(default_factory=list)  # not yet answered
     _logged: set[str] = field(default_factory=set)  # names of parts of requests
 
@@ -10528,7 +10522,7 @@ class Session(Asker):
         settings |= {**asking.settings, **set_sampling(config, role.settings)}
         for name, value in map(str.split, filter(None, config.sampling.split(";"))):
             settings[name] = int(value) if value.isdecimal() else float(value)
-        self.used = asking
+        self.asked = role.name
         messages = [*asking.messages]
         if acting and self._hints:  # told until a reply has come
             messages.append(Message("user", "\n".join(self._hints)))
@@ -10559,12 +10553,6 @@ class Session(Asker):
         """Tells the acting role a hint until a reply has come."""
         self._hints.append(hint)
 
-    def _hidden(self, message: Message) -> Message:
-        # Whatever it came from: what leaves holds no secret.
-        names = ("text", "before", "more", "thought")
-        words = {name: self.logger.hide(getattr(message, name)) for name in names}
-        return replace(message, **words)
-
     def _tell_exchange(self, title: str, lines: Iterable[str]) -> None:
         text = "\n".join([title, *lines])
         self.logger.say(f"API {text}", 2)
@@ -10573,9 +10561,19 @@ class Session(Asker):
     def send(self, settings: JsonDict, messages: Sequence[Message]) -> Reply:
         """Returns the reply; both stand in log and journal, each part of a request once."""
         self.requests += 1
-        messages = [self._hidden(message) for message in messages]
+        hide = self.logger.hide
         told = [(settings, json.dumps(settings, ensure_ascii=False))]
-        told += [(message.to_json(), str(message)) for message in messages]
+        hidden = []
+        for message in messages:  # whatever it came from: what leaves holds no secret
+            message = replace(
+                message,
+                text=hide(message.text),
+                before=hide(message.before),
+                more=hide(message.more),
+                thought=hide(message.thought),
+            )
+            hidden.append(message)
+            told.append((message.to_json(), str(message)))
         sent = []
         parts: JsonDict = {}
         fresh = []
@@ -10587,18 +10585,17 @@ class Session(Asker):
                 self._logged.add(name)
                 parts[name] = json.loads(stored)
                 fresh.append(words)
-        body = request_body(settings, messages)
+        body = request_body(settings, hidden)
         call = self.requests
-        role = self.used.role.name
-        title = f"REQUEST {call} to {role}: {len(messages)} messages, {len(body)} bytes"
+        title = f"REQUEST {call} to {self.asked}: {len(hidden)} messages, {len(body)} bytes"
         self._tell_exchange(title, fresh)
-        self.logger.tell(RequestRecord(call=call, role=role, sent=sent, parts=parts))
+        self.logger.tell(RequestRecord(call=call, role=self.asked, sent=sent, parts=parts))
         begin = self.clock.now()
         reply = self.server.complete(body)
         besides_s = self.clock.now() - begin - reply.seconds
-        reply = replace(reply, message=self.logger.hide(reply.message))
-        size = len(body) - sum(len(message.image) for message in messages)
-        image_tokens = sum(message.image_tokens for message in messages)
+        reply = replace(reply, message=hide(reply.message))
+        size = len(body) - sum(len(message.image) for message in hidden)
+        image_tokens = sum(message.image_tokens for message in hidden)
         if reply.usage.prompt and not image_tokens:
             self._token_chars = max(self._token_chars, size / reply.usage.prompt)
         warnings = reply_warnings(reply, self.model, image_tokens, size, self._token_chars)
@@ -10610,7 +10607,7 @@ class Session(Asker):
         self.logger.tell(
             ReplyRecord(
                 call=call,
-                role=role,
+                role=self.asked,
                 message=reply.message,
                 finish_reason=reply.finish_reason,
                 tokens={**reply.usage._asdict(), "thought": thought},
@@ -10619,20 +10616,6 @@ class Session(Asker):
             )
         )
         return reply
-
-    def placed(self, context: str, question: str, image: bytes) -> Message:
-        """Makes a request's first message, of which a server can reuse most of the one before."""
-        if not image:
-            return Message("user", f"{context}\n\n{question}")
-        # While the picture stays the same, so does what stands before it; new lines go behind it.
-        grown = f"{context}\n".startswith(f"{self._context}\n")
-        if image != self._image or not grown:
-            self._image = image
-            self._context = context
-        new_lines = context.removeprefix(self._context)
-        if new_lines:
-            question = f"SINCE_THIS_PICTURE:{new_lines}\n\n{question}"
-        return Message("user", question, image, before=self._context)
 
     def ask_until_read(self, asking: Asking, read: Callable[[Reply], Taken]) -> Taken:
         """Gives what `read` takes from a reply; raises the ToolError by which it takes nothing."""
@@ -13723,6 +13706,7 @@ class TwoAgents(Loop):
             progress.mode = "EXECUTION"
         elif progress.needs_review or not progress.execution_instructions:
             progress.mode = "PLANNING"
+        self.asked = Message("user", "")  # the last question behind a picture
         self.native = Native(run, run.grammar) if run.grammar else None
         if self.native and not self.has_planner:  # alone, a grammar has a history of its own
             self.archives = False
@@ -13763,7 +13747,21 @@ class TwoAgents(Loop):
             plan=cut(progress.plan, run.profile.report.plan_chars),
             instructions=progress.execution_instructions,
         )
-        message = run.session.placed(self.context(), self.question(look), look.base64)
+        context = self.context()
+        question = self.question(look)
+        message = Message("user", f"{context}\n\n{question}")
+        if look.base64:
+            # While the picture stays the same, so does what stands before it, since a server reuses
+            # what it has read; new lines go behind it.
+            before = context
+            was = self.asked.before
+            if look.base64 == self.asked.image and f"{context}\n".startswith(f"{was}\n"):
+                before = was
+            new_lines = context.removeprefix(before)
+            if new_lines:
+                question = f"SINCE_THIS_PICTURE:{new_lines}\n\n{question}"
+            message = Message("user", question, look.base64, before)
+            self.asked = message
         asking = run.session.asking(self.role, [message])
         return asking._replace(
             system=briefing + asking.system,
@@ -13862,8 +13860,14 @@ class TwoAgents(Loop):
             if run.session.full:
                 self.forget()
             if act.name != PERSON:
-                shown = NativeTurn(look.base64, reply_as_it_was(reply), run.progress.turn)
-                native.shown.append(shown)
+                # Shown again without its thoughts, with its call.
+                said = [strip_think(reply.text)]
+                alone = replace(reply, message={**reply.message, "content": ""})
+                for call in harmless_calls(alone)[:1]:
+                    arguments = json.dumps(call.arguments, ensure_ascii=False)
+                    said.append(call_in_text(call.name, arguments))
+                shown = "\n".join(said).strip()
+                native.shown.append(NativeTurn(look.base64, shown, run.progress.turn))
             return act
         self.said = without_calls(cut_repetition(strip_think(reply.text)))
         act = read_call(reply, run.profile.words(self.role))
@@ -13957,16 +13961,6 @@ def shown_to(grammar: Grammar, words: str, image: bytes) -> list[Message]:
     if words and grammar.text_apart:
         return [Message("user", words), Message("user", "", image)]
     return [Message("user", "", image, before=words)]
-
-
-def reply_as_it_was(reply: Reply) -> str:
-    """Returns a reply as the model gets it again: without its thoughts, with its call."""
-    said = [strip_think(reply.text)]
-    native = replace(reply, message={**reply.message, "content": ""})
-    for call in harmless_calls(native)[:1]:
-        arguments = json.dumps(call.arguments, ensure_ascii=False)
-        said.append(call_in_text(call.name, arguments))
-    return "\n".join(said).strip()
 
 
 class NativeTurn(NamedTuple):
