@@ -10860,15 +10860,6 @@ def resolve_area(setting: str, desktop: Desktop) -> Rect:
     )
 
 
-def part_around(point: Point, area: Rect) -> Rect:
-    """Returns the quarter of an area around a pixel; at an edge moved inside."""
-    width = area.width // 2
-    height = area.height // 2
-    left = min(point.x - width // 2, area.right - width)
-    top = min(point.y - height // 2, area.bottom - height)
-    return Rect(max(left, area.left), max(top, area.top), width, height)
-
-
 DISTORTION_MOST = 0.02  # by which a picture may be stretched
 
 
@@ -10941,8 +10932,29 @@ class Eyes:
         begin = self.clock.now()
         self.actuator.rest()
         closer, size = self._next
-        self.zoom(None)
-        frame, png = self._still_settled(closer, size) or (self.capture(closer, size), b"")
+        self._next = (None, None)
+        settled = self._settled
+        self._settled = None
+        frame: Frame | None = None
+        png = b""
+        if settled and not closer and not self.secrets:  # which are greyed on a frame of their own
+            # It is taken as it was at rest, if a glance shows that it is so still.
+            frame, png, glance, mouse = settled
+            usual = Size(frame.width, frame.height)
+            front = self.desktop.foreground()
+            now = (
+                self.desktop.screen(),
+                front and self._hidden(front),
+                self.desktop.cursor(),
+                size or usual,
+            )
+            is_young = self.clock.now() - frame.taken_at <= SETTLED_S
+            is_same = is_young and now == (frame.screen, frame.window, mouse, usual)
+            if not is_same or self.changed(glance, self.glance(frame), frame):
+                frame = None
+                png = b""
+        if frame is None:
+            frame = self.capture(closer, size)
         hidden = []
         for place in [*self.secrets.values()]:  # they move with their windows until these are gone
             window = self.desktop.window(place.handle)
@@ -10987,30 +10999,6 @@ class Eyes:
         sent = base64.b64encode(png) if self.actuator.config.vision else b""
         return Look(frame, png, sent, path)
 
-    def _still_settled(self, closer: Point | None, size: Size | None) -> tuple[Frame, bytes] | None:
-        """Returns frame and picture of the last rest, if a glance shows that they are as of now."""
-        settled = self._settled
-        self._settled = None
-        if not settled or closer or self.secrets:  # which are greyed on a frame of their own
-            return None
-        frame, png, glance, mouse = settled
-        usual = Size(frame.width, frame.height)
-        front = self.desktop.foreground()
-        now = (
-            self.desktop.screen(),
-            front and self._hidden(front),
-            self.desktop.cursor(),
-            size or usual,
-        )
-        is_young = self.clock.now() - frame.taken_at <= SETTLED_S
-        if not is_young or now != (frame.screen, frame.window, mouse, usual):
-            return None
-        return None if self.changed(glance, self.glance(frame), frame) else (frame, png)
-
-    def whole(self, frame: Frame) -> Frame:
-        """All the area, by which the effect of an act is seen."""
-        return self.capture() if frame.whole else frame
-
     def capture(self, closer: Point | None = None, size: Size | None = None) -> Frame:
         """Waits while the screen cannot be seen; Win32Error after `blind_patience` seconds."""
         config = self.actuator.config
@@ -11018,8 +11006,20 @@ class Eyes:
         told = False
         while True:
             try:
-                whole = self._area()
-                area = part_around(closer, whole) if closer else whole
+                try:
+                    whole = resolve_area(config.area, self.desktop)
+                except ConfigError:  # when the run began, it was on the screen
+                    raise Win32Error(
+                        f"The area {config.area} is not on the screen any more; plug its monitor"
+                        " in, or give another --area."
+                    ) from None
+                area = whole
+                if closer:  # the quarter around a pixel; at an edge moved inside
+                    width = whole.width // 2
+                    height = whole.height // 2
+                    left = min(closer.x - width // 2, whole.right - width)
+                    top = min(closer.y - height // 2, whole.bottom - height)
+                    area = Rect(max(left, whole.left), max(top, whole.top), width, height)
                 frame = self.desktop.capture(
                     area, *(size or self.picture or frame_size(area, config))
                 )
@@ -11039,17 +11039,6 @@ class Eyes:
                 self.clock.sleep(0.5)
         window = frame.window and self._hidden(frame.window)
         return replace(frame, whole=whole if closer else None, window=window)
-
-    def _area(self) -> Rect:
-        # When the run began, the area was on the screen.
-        area = self.actuator.config.area
-        try:
-            return resolve_area(area, self.desktop)
-        except ConfigError:
-            raise Win32Error(
-                f"The area {area} is not on the screen any more; plug its monitor in, or give"
-                " another --area."
-            ) from None
 
     def _refuse_blank(self, frame: Frame, waited: bool) -> None:
         # Raises Win32Error if all is of one colour, but for a window in full screen. Black may be
@@ -11083,14 +11072,9 @@ class Eyes:
             box = typed_at.rect
         else:
             self._before[number] = attempt.frame
-        # Before the first key, for a run that is resumed.
-        self._keep_secret(
-            SecretRecord(place=number, handle=window.handle, window=window.rect, box=box)
-        )
-
-    def _keep_secret(self, place: SecretRecord) -> None:
-        self.secrets[place.place] = place
-        self.logger.tell(place)
+        place = SecretRecord(place=number, handle=window.handle, window=window.rect, box=box)
+        self.secrets[number] = place
+        self.logger.tell(place)  # before the first key, for a run that is resumed
 
     def _secret_box(self, place: SecretRecord, window: Rect, frame: Frame) -> Rect:
         # Where a place is now; that of no known field is what changed first in its window.
@@ -11102,7 +11086,8 @@ class Eyes:
             changed = difference(before.clean, frame.clean, frame.width, part=inside)
             if changed:
                 box = changed.scaled(frame.rect, frame.area)
-                self._keep_secret(replace(place, box=box))
+                self.secrets[place.place] = replace(place, box=box)
+                self.logger.tell(self.secrets[place.place])
                 del self._before[place.place]
         if not box.width:
             return window
@@ -11143,7 +11128,7 @@ class Eyes:
             self.actuator.rest()
             self.clock.sleep(min(WATCH_S, end - self.clock.now()))
             if self.changed(before, self.glance(frame), frame):
-                self.settle(self.whole(frame), before)
+                self.settle(self.capture() if frame.whole else frame, before)
                 return True
         return False
 
@@ -11238,6 +11223,7 @@ _FIELD_WORDS = _folded_words(
 )
 
 
+QUOTED_NAME = re.compile(r"[\"'“„«‘](.{1,60}?)[\"'”“»’](?!\w)")
 READ_S = 0.4  # between two looks at the same control
 READY_S = 60.0  # so long at most whoever knows controls may take to start, on a busy machine
 
@@ -11245,7 +11231,7 @@ READY_S = 60.0  # so long at most whoever knows controls may take to start, on a
 @dataclass
 class ControlCheck:
     actuator: Actuator
-    said_of: Callable[[Act], str]  # what an act says that it means
+    in_sentences: bool = False  # whether an act of the model is a sentence of a grammar
     knows_focus: bool = False  # whether anything was ever said to have the keyboard
     # What a click hit, right after it; told once to be no field, the same again is obeyed.
     clicked: Control | None = None
@@ -11255,6 +11241,13 @@ class ControlCheck:
     def hide(self, text: str) -> str:
         """Returns a text without secrets."""
         return str(self.actuator.secrets.hide(text))
+
+    def said_of(self, act: Act) -> str:
+        """Returns what an act says that it means; of a sentence the one name that it quotes."""
+        if not self.in_sentences:
+            return act.label
+        quoted = QUOTED_NAME.findall(act.label)
+        return str(quoted[0]) if len(quoted) == 1 else ""
 
     def one(self, where: Point | None) -> Control | None:
         return next(iter(self.actuator.control_source.ask(where)), None)
@@ -12072,15 +12065,6 @@ class Progress(StateRecord):
         return new
 
 
-QUOTED_NAME = re.compile(r"[\"'“„«‘](.{1,60}?)[\"'”“»’](?!\w)")
-
-
-def quoted_in_sentence(act: Act) -> str:
-    """Returns what an act of a grammar means, if its sentence quotes one name."""
-    quoted = QUOTED_NAME.findall(act.label)
-    return str(quoted[0]) if len(quoted) == 1 else ""
-
-
 @dataclass
 class Run:
     """Holds what stays the same from the beginning of a run to its end, but for `progress`."""
@@ -12097,18 +12081,13 @@ class Run:
     way: Way | None = None
     progress: Progress = field(default_factory=Progress)
     controls: ControlCheck = field(init=False)
+    executor: Role = field(init=False)
+    has_planner: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        said_of = quoted_in_sentence if self.grammar else lambda act: act.label
-        self.controls = ControlCheck(self.actuator, said_of)
-
-    @property
-    def executor(self) -> Role:
-        return self.profile.roles["executor"]
-
-    @property
-    def has_planner(self) -> bool:
-        return "planner" in self.profile.roles
+        self.controls = ControlCheck(self.actuator, self.grammar is not None)
+        self.executor = self.profile.roles["executor"]
+        self.has_planner = "planner" in self.profile.roles
 
     @property
     def told_stalls(self) -> int:
@@ -12128,16 +12107,16 @@ def touch(run: Run, act: Act, look: Look) -> Deed:
     deed = Deed(act)
     seen = look.frame
     said = act
-    aim = aim_of(act)
+    aim: Aim = (act.name, [*targets_of(act)])
     insisted = False
     try:
         if not act.way:  # what was done then is done again, whatever it was called
             act = with_places(act, run.correction.place)
             said = act
-            aim = aim_of(act)
+            aim = (act.name, [*targets_of(act)])
             insisted = aim in progress.objected
             if not insisted:
-                object_to(run, act, look)
+                object_to(run, act, aim, look.frame)
                 act, look = aim_closer(run, act, look)
         refuse_replaced(run, act, look.frame)
         logger.tell(Place(act, look.frame, run.eyes, run.controls, run.way).record)
@@ -12179,28 +12158,8 @@ def touch(run: Run, act: Act, look: Look) -> Deed:
     return deed
 
 
-def aim_of(act: Act) -> Aim:
-    return act.name, [*targets_of(act)]
-
-
 REPEATED = """You have just done this, and it changed what is there: look at what is there now. If \
 it is meant once more, say the same again. Nothing was done."""
-
-
-def object_to(run: Run, act: Act, look: Look) -> None:
-    """Raises ToolError where an act is not done at once; the same again is obeyed."""
-    times = run.progress.idle[str(act)]
-    if repeats(run, act, look.frame):
-        why = REPEATED
-    elif times > 1 and not run.profile.repeats:
-        why = f"That was done {times} times and changed nothing: do something else."
-    elif is_typed_again(run, act):
-        why = "The field holds just that text: go on with what comes after it."
-    else:
-        return
-    error = ToolError(why, OTHER_CONTROL)
-    error.advice = why
-    raise error
 
 
 # So far around a click, in frame pixels, is looked before it is repeated: the middle of a menu's
@@ -12208,29 +12167,31 @@ def object_to(run: Run, act: Act, look: Look) -> None:
 SPOT = Rect(-96, -12, 192, 24)
 
 
-def repeats(run: Run, act: Act, frame: Frame) -> bool:
-    """Tells whether a click was just done, and changed what is there."""
+def object_to(run: Run, act: Act, aim: Aim, frame: Frame) -> None:
+    """Raises ToolError where an act is not done at once; the same again is obeyed."""
+    progress = run.progress
+    may_repeat = run.profile.repeats
+    why = ""
     # Small models often say their last call once more: on a checkbox or a menu that undoes it,
     # and where a menu has closed it hits what nobody meant.
-    last = run.progress.last
-    if last is None or run.profile.repeats or act.name not in HITS:
-        return False
-    done, before = last
-    if aim_of(act) != done or before.area != frame.area:
-        return False
-    (point,) = points_of(targets_of(act), frame.area, run.eyes.desktop)
-    pixel = Rect(*point, 1, 1).scaled(frame.area, frame.rect)
-    part = SPOT.moved(pixel.left, pixel.top).intersection(frame.rect)
-    return difference(before.clean, frame.clean, frame.width, part=part) is not None
-
-
-def is_typed_again(run: Run, act: Act) -> bool:
-    """Tells whether a text is all that the field holds which has the keyboard."""
-    is_only_text = act.text and not {"position", "clear"} & act.args.keys()
-    if not is_only_text:
-        return False
-    field = run.controls.one(None) or NO_CONTROL
-    return field.role in FIELDS and not field.password and field.value == act.text
+    done, before = progress.last or (None, frame)
+    if aim == done and before.area == frame.area and act.name in HITS and not may_repeat:
+        (point,) = points_of(aim[1], frame.area, run.eyes.desktop)
+        pixel = Rect(*point, 1, 1).scaled(frame.area, frame.rect)
+        part = SPOT.moved(pixel.left, pixel.top).intersection(frame.rect)
+        if difference(before.clean, frame.clean, frame.width, part=part) is not None:
+            why = REPEATED
+    times = progress.idle[str(act)]
+    if not why and times > 1 and not may_repeat:
+        why = f"That was done {times} times and changed nothing: do something else."
+    if not why and act.text and not {"position", "clear"} & act.args.keys():
+        field = run.controls.one(None) or NO_CONTROL
+        if field.role in FIELDS and not field.password and field.value == act.text:
+            why = "The field holds just that text: go on with what comes after it."
+    if why:
+        error = ToolError(why, OTHER_CONTROL)
+        error.advice = why
+        raise error
 
 
 SMALL = 24  # pixels of a picture; smaller targets are missed twice as often
@@ -12334,9 +12295,12 @@ def refuse_replaced(run: Run, act: Act, seen: Frame, now: Frame | None = None) -
 
 
 def take_steps(run: Run, act: Act, frame: Frame) -> Deed:
-    """Does the steps of an act, each through the gates on a look after the one before."""
+    """Does the steps of an act, each through the gates on a look after the one before.
+
+    The deed tells what the screen showed before them and after them.
+    """
     eyes = run.eyes
-    whole = eyes.whole(frame)
+    whole = eyes.capture() if frame.whole else frame  # by which the effect of an act is seen
     after = frame
     act_s = 0.0
     settle_s = 0.0
@@ -12368,8 +12332,21 @@ def take_steps(run: Run, act: Act, frame: Frame) -> Deed:
     deed = replace(reduce(both_deeds, done), act=on_whole(act, frame))
     if not deed.acted or deed.refused not in ("", "another_window"):
         return deed
-    deed = seen_deed(run, deed, whole, after)
-    return replace(deed, act_s=round(act_s, 3), settle_ms=round(1000 * settle_s))
+    progress = run.progress
+    keep_screen(progress.screens, whole)
+    box = eyes.changed(whole.clean, after.clean, whole, 1)
+    carets = 0 if box is None else 1  # one may stand in another field now
+    seen = box or eyes.changed(whole.clean, after.clean, whole, 1, carets)
+    new = seen is not None and is_new(progress.screens, after, seen, carets)
+    if new:
+        progress.tried.clear()
+    front = after.window.handle if after.window else 0
+    typed = box and "text" in act.args
+    progress.filled = front if typed or front == progress.filled else 0
+    deed = replace(deed, new=new, act_s=round(act_s, 3), settle_ms=round(1000 * settle_s))
+    if deed.refused:
+        return deed
+    return replace(deed, changed=box is not None, region=box and on_grid(box, whole.rect))
 
 
 def both_deeds(one: Deed, other: Deed) -> Deed:
@@ -12384,25 +12361,6 @@ def both_deeds(one: Deed, other: Deed) -> Deed:
         controls=[*one.controls, *other.controls],
         known="; ".join(filter(None, (one.known, other.known))),
     )
-
-
-def seen_deed(run: Run, deed: Deed, frame: Frame, after: Frame) -> Deed:
-    """Adds what the frames before and after a deed show."""
-    progress = run.progress
-    keep_screen(progress.screens, frame)
-    box = run.eyes.changed(frame.clean, after.clean, frame, 1)
-    carets = 0 if box is None else 1  # one may stand in another field now
-    seen = box or run.eyes.changed(frame.clean, after.clean, frame, 1, carets)
-    new = seen is not None and is_new(progress.screens, after, seen, carets)
-    if new:
-        progress.tried.clear()
-    front = after.window.handle if after.window else 0
-    typed = box and "text" in deed.act.args
-    progress.filled = front if typed or front == progress.filled else 0
-    if deed.refused:
-        return replace(deed, new=new)
-    region = box and on_grid(box, frame.rect)
-    return replace(deed, changed=box is not None, region=region, new=new)
 
 
 def tell_turn(run: Run, role: str, done: str, effect: str) -> None:
@@ -12681,16 +12639,6 @@ def real_checks(run: Run, lines: Iterable[str]) -> list[str]:
     return checks
 
 
-def ask_for_checks(run: Run) -> None:
-    """Asks the model once what proves the task, where no plan says it."""
-    progress = run.progress
-    if run.config.second_opinion and not (run.has_planner or progress.done_when):
-        said = examined(run, f"TASK: {progress.task}\n\nHow can one see that it is done?")
-        sentence = [] if re.match(r"(?i)(?:yes|no)\b|.*\n", said) else [said]
-        progress.done_when = real_checks(run, _LISTED.findall(said) or sentence)
-    progress.done_when = progress.done_when or [cut(progress.task, 300)]
-
-
 def read_rulings(said: str, checks: Sequence[str]) -> list[Ruling]:
     """Reads what was said to each check; nothing unless each was answered in one way."""
     if len(checks) == 1 and not _RULED.match(said):
@@ -12730,7 +12678,11 @@ def judge(run: Run, evidence: str, is_last: bool = False) -> Sequence[Ruling]:
     verdict: Sequence[Ruling] = ()
     if config.dry_run or not config.verify_completion:
         return verdict
-    ask_for_checks(run)
+    if config.second_opinion and not (run.has_planner or progress.done_when):  # no plan says them
+        said = examined(run, f"TASK: {progress.task}\n\nHow can one see that it is done?")
+        sentence = [] if re.match(r"(?i)(?:yes|no)\b|.*\n", said) else [said]
+        progress.done_when = real_checks(run, _LISTED.findall(said) or sentence)
+    progress.done_when = progress.done_when or [cut(progress.task, 300)]
     needed = YES_NEEDED
     lead = sum(progress.answers)  # so many more of YES than of NO
     if not config.second_opinion:
@@ -13024,10 +12976,6 @@ def turn(run: Run, loop: Loop) -> None:
         raise End(end)
 
 
-def most_turns(run: Run) -> int:
-    return run.config.max_steps * run.profile.turns_an_act
-
-
 def begin_turn(run: Run, most: int) -> None:
     """Counts it, and writes it into the log; raises End where there were so many."""
     progress = run.progress
@@ -13084,7 +13032,17 @@ def perform(run: Run, act: Act, look: Look) -> Deed:
     if act.name in PLANNER_TOOLS:
         return follow_plan(run, act)
     if act.name == "ask_person":
-        return ask_person(run, act)
+        # So often a task, since a model could spin on it. Nothing is held down meanwhile, and the
+        # person's own input afterwards counts as the program's.
+        if progress.questions >= QUESTIONS_MOST:
+            spent = "Not asked, since too much was asked before; go on without, or report."
+            return Deed(act, spent, "done")
+        progress.questions += 1
+        asked = f"The model asks: {cut(args['question'], 300)}"
+        answer = run.actuator.put(run.actuator.ask, asked)
+        if answer is None:
+            return Deed(act, "Nobody is there; go on without, or report.", "done")
+        return Deed(act, f"The person answers: {answer!r:.300}", "done", helped=True)
     if act.name == "observe":
         return Deed(act, "Looked", helped=is_watching(run, look))
     if act.name == "wait":
@@ -13142,23 +13100,6 @@ def follow_plan(run: Run, act: Act) -> Deed:
             instructions += f" ({name} is the tool {meant}.)"
     progress.execution_instructions = instructions
     return Deed(act, f"plan: {args['instructions']}", helped=None)
-
-
-def ask_person(run: Run, act: Act) -> Deed:
-    """Asks at most QUESTIONS_MOST times a task, so that no model spins on it; an answer helps.
-
-    Nothing is held down meanwhile, and the person's own input afterwards counts as the program's.
-    """
-    if run.progress.questions >= QUESTIONS_MOST:
-        spent = "Not asked, since too much was asked before; go on without, or report."
-        return Deed(act, spent, "done")
-    run.progress.questions += 1
-    actuator = run.actuator
-    question = cut(act.args["question"], 300)
-    answer = actuator.put(actuator.ask, f"The model asks: {question}")
-    if answer is None:
-        return Deed(act, "Nobody is there; go on without, or report.", "done")
-    return Deed(act, f"The person answers: {answer!r:.300}", "done", helped=True)
 
 
 NEAR = 50  # steps of the grid, within which places are said for the same thing
@@ -14731,7 +14672,7 @@ def run_agent(run: Run, begin: Callable[[Run], Loop] = begin_loop) -> Outcome:
         if progress.turn == progress.first:
             progress.files = file_facts(progress.task)
             kept = keep_files(progress.files, run.logger)
-    most = most_turns(run)
+    most = run.config.max_steps * run.profile.turns_an_act
     way = Repeat(run, run.way) if run.way and run.way.steps else None
     loop = None if way else begin(run)
     try:
@@ -16774,32 +16715,27 @@ class DescribedStory(Story):
 DESCRIBED_LOOPS = {"two_agent": DescribedAgents, "chat": DescribedChat, "story": DescribedStory}
 
 
-def as_described(profile: Profile) -> Profile:
-    """Takes from a profile what its description lacks, and gives it what is otherwise there."""
-    words = profile.vocabulary
-    lacking = EXTRA_STORY_TOOLS if profile.loop == "story" else EXTRA_TOOLS
-    tools = {name: shown for name, shown in words.tools.items() if name not in lacking}
-    plain = replace(words, tools=tools, left_out={*words.left_out, *EXTRA_ARGUMENTS})
-    roles = {}
-    for key, role in profile.roles.items():
-        described = tuple(name for name in role.tools if name in tools)
-        otherwise = DESCRIBED_ROLES.get(profile.name, {}).get(key, {})
-        roles[key] = role._replace(**{"tools": described, "extra": "", **otherwise})
-    otherwise = DESCRIBED_PROFILES.get(profile.name, {})
-    return profile._replace(
-        vocabulary=plain,
-        roles=roles,
-        repeats=True,
-        turns_an_act=1,
-        loops=DESCRIBED_LOOPS,
-        **otherwise,
-    )
-
-
 def chosen_profile(name: str, config: Config) -> Profile:
+    """Returns a profile as the settings want it."""
     profile = PROFILES[name]
     if config.described:
-        profile = as_described(profile)
+        # Without what its description lacks, and with what is otherwise there.
+        words = profile.vocabulary
+        lacking = EXTRA_STORY_TOOLS if profile.loop == "story" else EXTRA_TOOLS
+        tools = {tool: shown for tool, shown in words.tools.items() if tool not in lacking}
+        roles = {}
+        for key, role in profile.roles.items():
+            described = tuple(tool for tool in role.tools if tool in tools)
+            otherwise = DESCRIBED_ROLES.get(name, {}).get(key, {})
+            roles[key] = role._replace(**{"tools": described, "extra": "", **otherwise})
+        profile = profile._replace(
+            vocabulary=replace(words, tools=tools, left_out={*words.left_out, *EXTRA_ARGUMENTS}),
+            roles=roles,
+            repeats=True,
+            turns_an_act=1,
+            loops=DESCRIBED_LOOPS,
+            **DESCRIBED_PROFILES.get(name, {}),
+        )
     role = profile.roles["executor"]
     if not config.vision:
         role = role._replace(
@@ -20245,7 +20181,7 @@ def teach(options: Namespace, config: Config, actuator: Actuator, terminal: Term
             hands = Actuator(
                 actuator.desktop, config, terminal.clock, Stop(), secrets=actuator.secrets
             )
-            recorder = Recorder(Eyes(hands, logger), ControlCheck(hands, str), terminal.say)
+            recorder = Recorder(Eyes(hands, logger), ControlCheck(hands), terminal.say)
             show_once(recorder, terminal)
             kept = ask_what_stays(recorder, terminal)
             logger.close()
@@ -20541,7 +20477,7 @@ def carry_out_task(
     run.progress = Progress(memory=AgentMemory(run.config.memory_compression_threshold))
     run.actuator.task = "" if by_client else task  # what a client says permits nothing
     run.actuator.began = run.clock.now()
-    most = most_turns(run)
+    most = run.config.max_steps * run.profile.turns_an_act
     # The rows have the numbers of the pictures, plans among them; --max-steps counts otherwise.
     person.terminal.watch = lambda: f"{most - run.progress.steps} of {most} turns left"
     person.terminal.bar = str  # of no table

@@ -119,7 +119,7 @@ ROWS = (
     ("window-new", "Hands", "a window that never comes is not waited for without an end", "Hands.open_app", "clock.now() < end", "clock.now() < end * 9"),
     ("blocked-keys", "Hands", "a blocked chord is refused with further keys, too", "refuse_chord", "blocked_codes <= codes", "blocked_codes == codes"),
     ("clicks-apart", "Hands", "two clicks of one button are kept apart", "Hands.click", "again_at - self.clock.now()", "0.0"),
-    ("repeats", "Deeds", "a click is not undone by being said once more", "repeats", "part=part) is not None", "part=part) is False"),
+    ("repeats", "Deeds", "a click is not undone by being said once more", "object_to", "part=part) is not None", "part=part) is False"),
     ("objections", "Turns", "objections in a row cost patience", "judge_deed", "len(progress.objected) == 1", "True"),
     ("ways-back", "Turns", "the same way back to a known screen is no progress twice", "judge_deed", "progress.is_new_try(deed.act, NEAR)", "True"),
     ("insisted", "Deeds", "what was insisted on is done again unasked", "touch", "None if insisted else (aim, seen)", "(aim, seen)"),

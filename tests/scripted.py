@@ -219,6 +219,7 @@ class Trial:
     @profile.setter
     def profile(self, profile: agent.Profile) -> None:
         self.engine.profile = self.engine.session.profile = profile
+        self.engine.__post_init__()
 
     @property
     def desktop(self) -> Any:

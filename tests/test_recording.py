@@ -114,7 +114,7 @@ class RecorderCase(unittest.TestCase):
         self.logger = agent.ExecutionLogger(self.config)
         self.addCleanup(self.logger.close)
         eyes = agent.Eyes(hands, self.logger)
-        controls = agent.ControlCheck(hands, str)
+        controls = agent.ControlCheck(hands)
         self.recorder = agent.Recorder(eyes, controls, lambda *_: None)
 
         def listen() -> Iterator[list[Note]]:
@@ -386,7 +386,7 @@ class Again(RecorderCase):
         self.addCleanup(logger.close)
         hands = agent.Actuator(self.form, self.config, self.form.clock, agent.Stop())
         eyes = agent.Eyes(hands, logger)
-        controls = agent.ControlCheck(hands, str)
+        controls = agent.ControlCheck(hands)
         frame = eyes.capture()
         return [*way.steps], agent.Place(way.steps[0].act, frame, eyes, controls)
 

@@ -117,7 +117,7 @@ class Words(EngineCase):
             known = agent.PROFILES[profile]
             for role in known.roles.values():
                 self.assertNotRegex(known.system(role), r"(?m)^[A-Z_]{3,}: ")
-            described = agent.as_described(known)
+            described = self.trial(lambda request: PLAN, profile, described=True).profile
             self.assertIn(f"\n{label}", described.system(described.roles["executor"]))
 
     def test_why_an_act_was_done_stands_in_the_next_request_once(self) -> None:
