@@ -10325,7 +10325,8 @@ class Asker:
     acts: bool = False  # whether each reply has to hold a call
     patience: int = SILENT_REPLIES_MOST  # before the first call
 
-    def send(self, settings: JsonDict, messages: Sequence[Message]) -> Reply:
+    def send(self, role: Role, settings: JsonDict, messages: Sequence[Message]) -> Reply:
+        """Returns the reply; `role` is who is asked, for the record."""
         return self.server.complete(request_body(settings, messages))
 
     def say_once(self, kind: str, text: str) -> None:
@@ -10400,7 +10401,7 @@ class Asker:
         kind = ""
         why = ""
         try:
-            reply = self.send(*form)
+            reply = self.send(asking.role, *form)
             kind = self.trouble_of(reply, form[0], bool(asking.tools))
             if kind:
                 words = f"{reply.usage.completion} of {form[0]['max_tokens']}"
@@ -10493,7 +10494,6 @@ class Session(Asker):
     full: bool = False  # the next request and its reply may not fit into the context
     _failures: int = 0  # failed exchanges in a row
     _token_chars: float = 5.0  # the most of a request without a picture
-    asked: str = ""  # the role of the last request
     reasons: list[str] = field(default_factory=list)  # of turns lost in a row, "" for an act
     _hints: list[str] = field(default_factory=list)  # not yet answered
     _logged: set[str] = field(default_factory=set)  # names of parts of requests
@@ -10522,7 +10522,6 @@ class Session(Asker):
         settings |= {**asking.settings, **set_sampling(config, role.settings)}
         for name, value in map(str.split, filter(None, config.sampling.split(";"))):
             settings[name] = int(value) if value.isdecimal() else float(value)
-        self.asked = role.name
         messages = [*asking.messages]
         if acting and self._hints:  # told until a reply has come
             messages.append(Message("user", "\n".join(self._hints)))
@@ -10558,7 +10557,7 @@ class Session(Asker):
         self.logger.say(f"API {text}", 2)
         self.logger.tell(Exchange(text))
 
-    def send(self, settings: JsonDict, messages: Sequence[Message]) -> Reply:
+    def send(self, role: Role, settings: JsonDict, messages: Sequence[Message]) -> Reply:
         """Returns the reply; both stand in log and journal, each part of a request once."""
         self.requests += 1
         hide = self.logger.hide
@@ -10587,9 +10586,9 @@ class Session(Asker):
                 fresh.append(words)
         body = request_body(settings, hidden)
         call = self.requests
-        title = f"REQUEST {call} to {self.asked}: {len(hidden)} messages, {len(body)} bytes"
+        title = f"REQUEST {call} to {role.name}: {len(hidden)} messages, {len(body)} bytes"
         self._tell_exchange(title, fresh)
-        self.logger.tell(RequestRecord(call=call, role=self.asked, sent=sent, parts=parts))
+        self.logger.tell(RequestRecord(call=call, role=role.name, sent=sent, parts=parts))
         begin = self.clock.now()
         reply = self.server.complete(body)
         besides_s = self.clock.now() - begin - reply.seconds
@@ -10607,7 +10606,7 @@ class Session(Asker):
         self.logger.tell(
             ReplyRecord(
                 call=call,
-                role=self.asked,
+                role=role.name,
                 message=reply.message,
                 finish_reason=reply.finish_reason,
                 tokens={**reply.usage._asdict(), "thought": thought},
@@ -10760,7 +10759,8 @@ def difference(
     """Returns the box of what differs in (a part of) two looks, but for so many carets."""
     # Both are BGRX, `width` pixels a row, `scale` times smaller than a frame.
     part = part or Rect(0, 0, width, len(after) // width // 4)
-    bands: list[list[Rect]] = []  # of adjoining rows, each where it differs
+    # Of adjoining rows: where they differ, and whether each does so from just there to there.
+    bands: list[tuple[Rect, bool]] = []
     for y in range(part.top, part.bottom):
         begin = (y * width + part.left) * 4
         row = slice(begin, begin + part.width * 4)
@@ -10770,17 +10770,22 @@ def difference(
             unlike = int.from_bytes(after[row], "little") ^ old
             lowest = (unlike & -unlike).bit_length() - 1
             right = (unlike.bit_length() + 31) // 32
-            if not bands or bands[-1][-1].bottom < y:
-                bands.append([])
-            bands[-1].append(Rect.between(lowest // 32, y, right, y + 1).moved(part.left, 0))
-    boxes = [reduce(Rect.union, band) for band in bands]
-    blinking = []
-    for band, box in zip(bands, boxes, strict=True):
-        is_bar = len({(row.left, row.width) for row in band}) == 1  # as no letter is
-        if is_bar and box.width * scale <= CARET_WIDTH and box.height * scale in CARET_HEIGHT:
-            blinking.append(box)
-    if len(blinking) == carets:
-        boxes = [box for box in boxes if box not in blinking]
+            found = Rect.between(lowest // 32, y, right, y + 1).moved(part.left, 0)
+            is_bar = True
+            if bands and bands[-1][0].bottom == y:
+                box, is_bar = bands.pop()
+                is_bar = is_bar and (box.left, box.width) == (found.left, found.width)
+                found = box.union(found)
+            bands.append((found, is_bar))
+    boxes = []
+    others = []  # but for carets
+    for box, is_bar in bands:
+        boxes.append(box)
+        is_thin = is_bar and box.width * scale <= CARET_WIDTH  # as no letter is
+        if not (is_thin and box.height * scale in CARET_HEIGHT):
+            others.append(box)
+    if len(boxes) - len(others) == carets:
+        boxes = others
     return reduce(Rect.union, boxes) if boxes else None
 
 
