@@ -12241,14 +12241,6 @@ def aim_closer(run: Run, act: Act, look: Look) -> tuple[Act, Look]:
     raise ToolError(told, OTHER_CONTROL)
 
 
-def native_asking(
-    grammar: Grammar, config: Config, picture: Size, messages: Sequence[Message]
-) -> Asking:
-    """Gives a request in a grammar, with pictures of that size."""
-    settings = {**grammar.sampling, **set_sampling(config)}
-    return Asking(messages, grammar.announce(picture), settings=settings)
-
-
 def place_in(run: Run, closer: Look, name: str) -> Coordinate | None:
     """Asks where in a picture is what is called so."""
     question = (CLOSER_QUESTION if closer.frame.whole else WHERE_QUESTION).format(name)
@@ -12260,7 +12252,7 @@ def place_in(run: Run, closer: Look, name: str) -> Coordinate | None:
     if grammar:
         question = grammar.first_text(question, [])
         messages = [Message("user", "", closer.base64, question)]
-        asking = native_asking(grammar, run.config, size, messages)
+        asking = Asking(messages, grammar.announce(size), settings=grammar.sampling)
 
     def read(reply: Reply) -> Act:
         if grammar:
@@ -12644,21 +12636,6 @@ def real_checks(run: Run, lines: Iterable[str]) -> list[str]:
     return checks
 
 
-def read_rulings(said: str, checks: Sequence[str]) -> list[Ruling]:
-    """Reads what was said to each check; nothing unless each was answered in one way."""
-    if len(checks) == 1 and not _RULED.match(said):
-        said = f"1 {said}"  # a single one needs no number
-    answers = _RULED.findall(said)
-    rulings = []
-    for number, check in enumerate(checks, 1):
-        found = {word.lower(): why for at, word, why in answers if int(at) == number}
-        if len(found) != 1:
-            return []
-        [(word, why)] = found.items()
-        rulings.append(Ruling(check, word == "yes", cut(why, 200)))
-    return rulings
-
-
 # So many more of YES than of NO: a judge that is wrong in 15 % lets pass 0.08 % of false claims so,
 # with a lead of three 0.5 %, which are some in 200 runs.
 YES_NEEDED = 4
@@ -12740,6 +12717,7 @@ def ask_about(
     """Asks the verifier about each check, unless a fact contradicts it."""
     # An answer that decides nothing is asked for again, and then a NO.
     progress = run.progress
+    checks = progress.done_when
     text = fill_form(
         VERIFIER_FORM,
         "\n\n",
@@ -12747,7 +12725,7 @@ def ask_about(
         # On one line, or it could write FACTS of its own.
         claim=cut(evidence, FACT_CHARACTERS),
         facts="\n".join(known_facts(run, files, look)),
-        checks=numbered_lines(progress.done_when),
+        checks=numbered_lines(checks),
         question=question,
     )
     messages = [Message("user", text, look.base64)]
@@ -12760,16 +12738,23 @@ def ask_about(
             why = str(error)
             break
         said = strip_think(reply.text)[:FACT_CHARACTERS].strip()
-        rulings = read_rulings(said, progress.done_when)
-        if rulings:
-            rulings += rulings_by_files(progress.done_when, progress.files, files, progress.task)
-            last = {ruling.check: ruling for ruling in rulings}
-            return [*last.values()]
+        one = len(checks) == 1 and not _RULED.match(said)  # a single one needs no number
+        answers = _RULED.findall(f"1 {said}" if one else said)
+        rulings: dict[str, Ruling] = {}
+        for number, check in enumerate(checks, 1):
+            found = {word.lower(): why for at, word, why in answers if int(at) == number}
+            if len(found) == 1:
+                [(word, reason)] = found.items()
+                rulings[check] = Ruling(check, word == "yes", cut(reason, 200))
+        if rulings.keys() == {*checks}:  # each was answered in one way
+            for ruling in rulings_by_files(checks, progress.files, files, progress.task):
+                rulings[ruling.check] = ruling
+            return [*rulings.values()]
         if said:
             why = cut(f"{UNDECIDED}: {said}", 200)
             messages.append(Message("assistant", cut(said, 300)))
         messages.append(Message("user", ANSWER_EACH_CHECK))
-    return [Ruling(check, False, why) for check in progress.done_when]
+    return [Ruling(check, False, why) for check in checks]
 
 
 EVIDENCE_LEAST = 100  # characters, as described
@@ -13965,8 +13950,10 @@ class Native:
             listed=listed and LISTED.format(listed),
         )
         messages += shown_to(grammar, f"{words}\n\n{notes}".strip(), look.base64)
-        asking = native_asking(grammar, run.config, self.picture, messages)
-        return asking._replace(
+        return Asking(
+            messages,
+            grammar.announce(self.picture),
+            settings=grammar.sampling,
             role=run.executor,
             shrinks=len(memory.active_history) + len(self.shown) > 1,
             corrections=run.config.reply_corrections,
@@ -16983,7 +16970,9 @@ class Asked(Asker):
         if self.grammar:
             words = self.grammar.first_text(task, [])
             messages = [*before, *shown_to(self.grammar, words, picture)]
-            return self.exchange(native_asking(self.grammar, config, self.size, messages))
+            settings = {**self.grammar.sampling, **set_sampling(config)}
+            told = self.grammar.announce(self.size)
+            return self.exchange(Asking(messages, told, settings=settings))
         settings = {"temperature": 0, "max_tokens": config.executor_max_tokens or REPLY_TOKENS}
         return self.exchange(Asking([*before, Message("user", task, picture)], "", tools, settings))
 

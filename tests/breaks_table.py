@@ -144,7 +144,7 @@ ROWS = (
     ("status-of-numbers", "Server answers", "the number of a status is no length", "", "(?<!HTTP )[0-9]{3}", "[0-9]{3,}"),
     ("correction-count", "Session", "a reply without a call is corrected so often only", "Session.ask_until_read", "left = asking.corrections", "left = asking.corrections - 1"),
     ("caret", "Eyes", "what is wider than a caret is a change", "difference", "* scale <= CARET_WIDTH", "* scale <= 9 * CARET_WIDTH"),
-    ("rulings-all", "Proof", "a judge that leaves out a check has decided nothing", "read_rulings", "!= 1:", "> 1 or not answers:"),
+    ("rulings-all", "Proof", "a judge that leaves out a check has decided nothing", "ask_about", "if rulings.keys() == {*checks}:", "if rulings:"),
     ("evidence-least", "Proof", "a claim needs so many characters of evidence", "check_completion", "length < EVIDENCE_LEAST", "length < 0"),
     ("stuck", "Turns", "a run without progress ends", "escalate", "progress.stalled >= config.stall_stop", "progress.stalled >= 9 * config.stall_stop"),
     ("planner-streak", "As described", "the planner speaks so often in a row only", "DescribedAgents.goes_on", "self.streak < PLANNER_IN_A_ROW", "self.streak < 9 * PLANNER_IN_A_ROW"),
