@@ -164,7 +164,10 @@ class ReplyError(ToolError):
 
 
 class Stopped(AgentError):
-    """Ends a run, or what a client asked for; `why` says by what, in words without a full stop."""
+    """Ends a run from outside; `why` says by what, in words without a full stop.
+
+    No turn catches it: carry_out_task() makes it the outcome; where no task is, main() tells it.
+    """
 
     exit_code = 130
 
@@ -1298,7 +1301,7 @@ class Outcome(NamedTuple):
 
 
 class End(Exception):
-    """Ends a run, with its outcome."""
+    """Ends a run, with its outcome: run_agent() catches it, of the acts for a row do_row()."""
 
     def __init__(self, outcome: Outcome) -> None:
         super().__init__(outcome.text)
@@ -1699,13 +1702,8 @@ SNAPSHOTS_MOST = 10  # outgrows a context
 class AgentMemory:
     """Keeps what was done: the latest actions, and what stands for archived ones."""
 
-    threshold: int = 12  # active actions that make archiving due
     all_snapshots: tuple[MemorySnapshot, ...] = ()
     active_history: list[ActionRecord] = field(default_factory=list)
-
-    @property
-    def needs_compression(self) -> bool:
-        return len(self.active_history) >= self.threshold
 
     def apply_compression(self, snapshot: MemorySnapshot) -> None:
         self.active_history = [
@@ -12095,6 +12093,11 @@ class Run:
         self.has_planner = "planner" in self.profile.roles
 
     @property
+    def needs_compression(self) -> bool:
+        active = self.progress.memory.active_history
+        return len(active) >= self.config.memory_compression_threshold
+
+    @property
     def told_stalls(self) -> int:
         """Counts the turns without progress, from where a model is told so; else 0."""
         stalled = self.progress.stalled
@@ -13659,7 +13662,7 @@ class TwoAgents(Loop):
         if self.plans:
             return NO_LOOK
         progress.since_review += 1
-        if self.archives and progress.memory.needs_compression:
+        if self.archives and run.needs_compression:
             archive_by_itself(run, run.config.memory_keep_actions)
         return run.eyes.look()
 
@@ -13847,7 +13850,7 @@ class TwoAgents(Loop):
         run = self.run
         progress = run.progress
         progress.planned += not self.plan_is_step
-        if progress.memory.needs_compression:
+        if run.needs_compression:
             number = archive_by_itself(run, run.config.memory_keep_actions)
             done += f"; archived {number} turns by itself"
         role = self.role
@@ -14644,36 +14647,33 @@ LOOPS: Mapping[str, type[Loop]] = {
 }
 
 
-def begin_loop(run: Run) -> Loop:
-    """Gives the loop of the run's profile."""
-    begun: Loop = {**LOOPS, **run.profile.loops}[run.profile.loop](run)
-    return begun
-
-
-def run_agent(run: Run, begin: Callable[[Run], Loop] = begin_loop) -> Outcome:
+def run_agent(
+    run: Run, begin: Callable[[Run], Loop] | None = None, asks_a_model: bool = True
+) -> Outcome:
     """Takes turns to the run's end, and looks whether it is what it seems; gives the outcome.
 
-    `begin` gives the loop, anew after acts of a way; that of the profile asks a model.
+    `begin` gives the loop, anew after acts of a way; usually that of the profile. Raises AgentError
+    for what no turn cures.
     """
+    begin = begin or {**LOOPS, **run.profile.loops}[run.profile.loop]
     progress = run.progress
-    asks_a_model = begin is begin_loop
     kept: list[str] = []
     if asks_a_model:
-        progress.began = run.clock.now()  # a conversation is opened before its first turn
+        progress.began = run.clock.now()
         run.actuator.refusals = progress.refusals  # one list, which the gates fill
         if progress.turn == progress.first:
             progress.files = file_facts(progress.task)
             kept = keep_files(progress.files, run.logger)
     most = run.config.max_steps * run.profile.turns_an_act
     way = Repeat(run, run.way) if run.way and run.way.steps else None
-    loop = None if way else begin(run)
     try:
+        loop = None if way else begin(run)  # a conversation is opened before its first turn
         while True:
             begin_turn(run, most)
             if way:
                 turn(run, way)
             if way and way.deed:
-                loop = None
+                loop = None  # which was asked about a screen that is gone: the next begins anew
             else:
                 touched = progress.touched
                 loop = loop or begin(run)
@@ -16611,7 +16611,7 @@ class DescribedAgents(TwoAgents):
         if self.plans:
             return super().look()
         in_turn = progress.turn % (run.config.review_interval or sys.maxsize) == 0
-        is_due = in_turn or progress.needs_review or progress.memory.needs_compression
+        is_due = in_turn or progress.needs_review or run.needs_compression
         if is_due and self.has_planner and self.streak < PLANNER_IN_A_ROW:
             progress.mode = "PLANNING"  # this turn only leaves the next one to it
             progress.needs_review = False
@@ -16644,7 +16644,7 @@ class DescribedAgents(TwoAgents):
         progress = run.progress
         if self.plans:
             question = REVIEW_QUESTION
-            if progress.memory.needs_compression:
+            if run.needs_compression:
                 # Not the last one: the executor is to check what came of it.
                 turns = [record.turn for record in progress.memory.active_history[:-1]]
                 question = (
@@ -20468,7 +20468,7 @@ def carry_out_task(
 
     A bug raises RuntimeError after that. All that was before is in the journal.
     """
-    run.progress = Progress(memory=AgentMemory(run.config.memory_compression_threshold))
+    run.progress = Progress()
     run.actuator.task = "" if by_client else task  # what a client says permits nothing
     run.actuator.began = run.clock.now()
     most = run.config.max_steps * run.profile.turns_an_act
@@ -20487,9 +20487,9 @@ def carry_out_task(
             person.terminal.bar = way.bar
             outcome = do_rows(run, way)
         elif way and not way.checks:
-            outcome = run_agent(run, Loop)  # left to nobody
+            outcome = run_agent(run, Loop, asks_a_model=False)  # left to nobody
         elif client and run.profile is MCP_PROFILE:
-            outcome = run_agent(run, lambda _: Calls(run, client))
+            outcome = run_agent(run, lambda _: Calls(run, client), asks_a_model=False)
         else:
             outcome = run_agent(run)
         return 0 if outcome.kind in SUCCESSES else 1

@@ -135,7 +135,7 @@ ROWS = (
     ("repetition-least", "Replies", "what repeats without end is cut", "cut_repetition", "found[1] * 2", "found[0]"),
     ("two-answers", "Tools", "a key given twice with different values is refused", "unique", "len(found) < len(pairs)", "len(found) < 0"),
     ("box-order", "Tools", "a box whose left is right of its right is refused", "read_place", "left > right or top > bottom", "left > right and top > bottom"),
-    ("memory-full", "Records", "memory is compressed at its threshold", "AgentMemory.needs_compression", ">= self.threshold", "> self.threshold + 1"),
+    ("memory-full", "Deeds", "memory is compressed at its threshold", "Run.needs_compression", "len(active)", "len(active) - 2"),
     ("keep-latest-run", "Journal", "the run that goes on is never deleted", "delete_old_runs", "run.resolve() not in in_use", "run.resolve() != in_use"),
     ("screenshot-limit", "Journal", "beyond its size a run keeps no further pictures", "ExecutionLogger.save_screenshot", "self._size < self._most", "self._most > 0"),
     ("one-picture", "Session", "a server that takes one picture gets the last one only", "Asker.form", "message is not pictures[-1]", "not message"),

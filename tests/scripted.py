@@ -367,8 +367,7 @@ class EngineCase(unittest.TestCase):
         # Most scripts claim at once what nothing was done for.
         engine.actuator.vouch = lambda question: True
         self.addCleanup(engine.logger.close)
-        memory = agent.AgentMemory(config.memory_compression_threshold)
-        engine.progress = agent.Progress(task="Press the button", memory=memory)
+        engine.progress = agent.Progress(task="Press the button")
         return Trial(engine)
 
     def begin(self, trial: Trial, task: str = "Press") -> None:

@@ -353,11 +353,20 @@ class Room(EngineCase):
             name, given = "update_execution_plan", {"instructions": "Click them all."}
         return text(f"A sentence.\n{in_words(name, **given)}")
 
+    def test_what_ends_a_run_before_its_first_turn_is_its_outcome(self) -> None:
+        def begin(run: agent.Run) -> Any:
+            raise agent.End(agent.Outcome("stuck", "Nothing opens."))
+
+        trial = self.trial(lambda request: text("Done."))
+        self.assertEqual(agent.run_agent(trial.engine, begin).text, "Nothing opens.")
+
     def test_a_model_with_tools_and_no_planner_does_not_outgrow_its_context(self) -> None:
         count = itertools.count()
         trial = self.trial(lambda r: self.clicking(r, next(count)), "native", max_steps=40)
         trial.run()
-        self.assertLessEqual(len(trial.state.memory.active_history), trial.state.memory.threshold)
+        self.assertLessEqual(
+            len(trial.state.memory.active_history), trial.config.memory_compression_threshold
+        )
         self.assertTrue(trial.state.memory.all_snapshots)
         sizes = [len(json.dumps(request)) for request in trial.requests]
         self.assertLess(max(sizes[20:]), 1.3 * max(sizes[:20]))

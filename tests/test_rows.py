@@ -913,6 +913,11 @@ class InWords(WordsCase):
         self.assertIn("Enter the customer Meier, Anna, Basel", json.dumps(self.requests))
         self.assertIn('The list shows "O\'Hara · Bern"', self.results()[1]["sentence"])
 
+    def test_memory_has_room_for_as_many_acts_as_elsewhere(self) -> None:
+        few = ("--set", "memory_compression_threshold=4")
+        self.entered('"Meier, Anna";Basel', options=few)
+        self.assertIn("archive", [record["kind"] for record in self.records()])
+
     def test_gone_on_with_the_model_does_the_first_that_is_left(self) -> None:
         self.entered('"Meier, Anna";Basel', "B;Bern", options=("--only-rows", "1"))
         code, out = self.entered('"Meier, Anna";Basel', "Otto;Bern", acts=enters("Otto", "Bern"))

@@ -156,7 +156,7 @@ def attack_by_deep_json(root: Path) -> bool:
 def state_of(**forged: Any) -> agent.Progress:
     """The state of a run to whose journal this state record was added."""
     record = agent.from_json(json.loads(json.dumps({"kind": "state", "time": 2, **forged})))
-    state = agent.Progress(task="Press", memory=agent.AgentMemory(12))
+    state = agent.Progress(task="Press")
     state.take(record)
     return state
 

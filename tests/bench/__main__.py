@@ -141,7 +141,7 @@ class Bench:
         self, config: agent.Config, item: Item, desktop: Drawing, asked: Asked
     ) -> tuple[list[str], str]:
         """Why replies could not be used, and how a run of one turn ended."""
-        state = agent.Progress(task=item.task, touched=1, memory=agent.AgentMemory(9))
+        state = agent.Progress(task=item.task, touched=1)
         lost, outcome = list[Any](), "error"
         with tempfile.TemporaryDirectory() as folder:
             config, profile = replace(config, dump_dir=folder), agent.PROFILES["native"]

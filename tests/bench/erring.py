@@ -331,8 +331,7 @@ def run(
         model = ErringModel(rates, digest(f"{seed} {profile} {number}"), goal, desktop)
         engine = make_engine(config, known, desktop, model, info, clock, stop)
         engine.actuator.task = goal.text.format(path=desktop.path)
-        memory = agent.AgentMemory(config.memory_compression_threshold)
-        engine.progress = state = agent.Progress(task=engine.actuator.task, memory=memory)
+        engine.progress = state = agent.Progress(task=engine.actuator.task)
         try:
             outcome = agent.run_agent(engine)
         except agent.AgentError as error:
