@@ -9886,7 +9886,7 @@ def open_log(path: Path, mode: str = "a") -> IO[str]:
 
 
 # A line that tells how a run went, or that is none.
-OUTLINE = re.compile(rb'\{"kind": "(run|resume|way|end)"|(?!\{"kind": ")')
+OUTLINE = re.compile(rb'\{"kind": "(run|resume|way|row|end)"|(?!\{"kind": ")')
 
 
 HELD_BYTE = 1 << 30  # beyond what a journal holds, as what is held on Windows cannot be read
@@ -9977,6 +9977,21 @@ def known_runs(root: Path) -> dict[int, Path]:
 
 
 BY_HAND = "shown by hand"  # stands for the model in the record of such a run
+
+
+def runs_of_task(root: Path, task: str) -> Iterator[tuple[Path, RunJournal]]:
+    """Gives the runs that began with a task, the latest first, each with its outline."""
+    for folder in known_runs(root).values():
+        with suppress(AgentError, ValueError):  # what is damaged is none
+            journal = read_journal(folder, outline=True)
+            begin = next(iter(journal.records), None)
+            if (
+                isinstance(begin, RunRecord)
+                and begin.task.casefold().split() == task.casefold().split()
+            ):
+                yield folder, journal
+
+
 RESULTS_FILE = "results.csv"  # of a run that did something for each row of a table
 UNENDED_KEPT_S = 24 * 3600
 RUNS_MOST = 100  # the latest
@@ -10091,13 +10106,18 @@ class ExecutionLogger:
         """Tells a person a line."""
         self.tell(Line(redact(text), level))
 
-    def tell(self, event: AnyEvent) -> AnyEvent:
-        """Tells an event without its secrets; gives it back as it is, a record with its time."""
+    def tell(self, event: AnyEvent, synced: bool = False) -> AnyEvent:
+        """Tells an event without its secrets; gives it back as it is, a record with its time.
+
+        A `synced` one is on the disk then.
+        """
         if isinstance(event, Record):
             event = replace(event, time=round(time.time(), 3), turn=event.turn or self.turn)
         told: Event = replace(event, **self.hide(vars(event)))
         if isinstance(told, Record):  # before anybody acts on it
             self._write(self._turns, redact(json.dumps(to_json(told), default=str)) + "\n")
+        if synced:
+            os.fsync(self._turns.fileno())
         for listener in self.listeners:
             listener(told)
         if isinstance(told, Section):
@@ -11733,7 +11753,7 @@ class Step:
     @property
     def example(self) -> str:
         """Gives what was typed or picked when it was shown."""
-        return self.act.text or self.act.label
+        return self.act.text or self.target.get("name", "")
 
     def with_value(self, text: str) -> Step:
         """Returns the same with another text to type, or another thing to pick."""
@@ -11760,6 +11780,11 @@ class Way:
     left: bool = False  # to the model, until that has acted
     is_new: bool = False  # its steps are what the model does for the first row of a table
 
+    @property
+    def examples(self) -> dict[str, str]:
+        """Gives the values that differ each time, as they were when it was shown."""
+        return {step.value: step.example for step in self.steps if step.value}
+
 
 REPLAY_PATIENCE_S = 5.0  # a program is slower than it was then
 WAIT_PATIENCE_S = 60.0  # than when the model had to wait for it
@@ -11767,8 +11792,8 @@ WAIT_PATIENCE_S = 60.0  # than when the model had to wait for it
 AT_MOUSE = {"click_here": "click", "scroll_here": "scroll_at"}
 
 
-def recorded_way(folder: Path) -> Way:
-    """Reads the acts of a run that were performed whole, as of a model; raises AgentError."""
+def recorded_way(folder: Path, after: int = 0) -> Way:
+    """Reads the acts that were performed whole after a turn of a run; raises AgentError."""
     journal = read_journal(folder)
     words = Vocabulary({name: name for name in HANDS})
     steps: list[Step] = []
@@ -11807,7 +11832,8 @@ def recorded_way(folder: Path) -> Way:
                     mouse = [value.get("x"), value.get("y")]
                     args[name] = mouse
             act = replace(words.parse(ToolCall(tool, args)), way=len(steps) + 1)
-            steps.append(Step(act, look, place, patience_s, intent.value, intent.checked))
+            if record.turn > after:
+                steps.append(Step(act, look, place, patience_s, intent.value, intent.checked))
             if any(look.part) or look.title is None:
                 mouse = []
             patience_s = REPLAY_PATIENCE_S
@@ -11919,7 +11945,7 @@ def with_texts(text: str, values: Mapping[str, str]) -> str:
 
 def with_values(way: Way, values: Mapping[str, str]) -> Way:
     """Returns a way with the values that differ each time; ConfigError for one too few or many."""
-    examples = {step.value: step.example for step in way.steps if step.value}
+    examples = way.examples
     told = ", ".join(f"{name} (such as {in_quotes(text, 40)})" for name, text in examples.items())
     for name in values:
         if any(name in _SECRET_NAME.findall(step.act.text) for step in way.steps):
@@ -11938,19 +11964,16 @@ def way_for(root: Path, task: str, again: bool = False) -> Way | None:
     """
     # What a person showed comes before runs of that name, which may have gone that very way and
     # do not know which of its texts differ each time.
-    words = task.casefold().split()
     found: Way | None = None
     is_over = False
     unfinished = ""
     repairs: dict[tuple[str, int], JsonDict] = {}
-    for folder in known_runs(root).values():
+    for folder, journal in runs_of_task(root, task):
         with suppress(AgentError, ValueError):  # what is damaged is no way
-            begin, *records, end = read_journal(folder, outline=True).records
-            if not isinstance(begin, RunRecord) or begin.task.casefold().split() != words:
-                continue
+            begin, *records, end = journal.records
             whole = not any(isinstance(record, ResumeRecord) for record in records)
             completed = whole and isinstance(end, EndRecord) and end.outcome == "completed"
-            by_hand = begin.model == BY_HAND
+            by_hand = vars(begin)["model"] == BY_HAND
             if by_hand and not completed:
                 unfinished = unfinished or folder.name
             elif completed and (by_hand or not (found or is_over)):
@@ -13459,7 +13482,8 @@ class Repeat(Loop):
         found = []
         seen = None
         for step in way.steps[way.next :][: way.reach]:
-            part = Rect(*step.look.part)
+            # What is found by its name may stand anywhere.
+            part = NOWHERE if step.target.get("role") else Rect(*step.look.part)
             if part != seen:
                 # The act's places are on the grid of that part, in a picture of its own size.
                 closer = middle_of(part) if part.width else None
@@ -13536,7 +13560,7 @@ class Repeat(Loop):
             raise End(Outcome("completed", f"{told}."))
         if self.run.session.model.name == NO_MODEL:
             unseen = (
-                f"{way.next} acts were done again; nobody looked whether: {'; '.join(way.checks)}"
+                f"{way.next} acts were done again; no model looked whether: {'; '.join(way.checks)}"
             )
             raise End(Outcome("not_proven", unseen))
         claim = WAY_CLAIM.format(way.folder.name)
@@ -18149,11 +18173,9 @@ class Terminal:
                 " those acts, as long as the screen looks as it did then? If you say no, or where"
                 " it looks otherwise, the model decides each act. [Y/n]"
             )
-            values: dict[str, str] = {}
             if answer.lower() in ("", "y", "yes"):  # never with those that were shown
-                for step in way.steps:
-                    if step.value and step.value not in values:
-                        values[step.value] = self.ask(f"{step.value}, then {step.example!r:.60}:")
+                shown = way.examples.items()
+                values = {name: self.ask(f"{name}, then {text!r:.60}:") for name, text in shown}
                 if all(values.values()):
                     return with_values(way, values)
             return None
@@ -18998,12 +19020,10 @@ def demo_hand(eyes: Eyes) -> Iterator[list[Note]]:
 def forget(name: str, root: Path) -> str:
     """Deletes the recordings of that name, and says how many; raises ConfigError for none."""
     gone = 0
-    for folder in known_runs(root).values():
-        with suppress(AgentError, ValueError):
-            run = run_of(read_journal(folder, outline=True), folder)
-            if run.model == BY_HAND and run.task.casefold().split() == name.casefold().split():
-                shutil.rmtree(folder)
-                gone += 1
+    for folder, journal in runs_of_task(root, name):
+        if run_of(journal, folder).model == BY_HAND:
+            shutil.rmtree(folder)
+            gone += 1
     if not gone:
         raise ConfigError(f"There is no recording {name[:60]!r} in {root.absolute()}; see --runs.")
     return f"{count_of(gone, 'recording')} of {name!r} deleted."
@@ -19013,24 +19033,29 @@ def forget(name: str, root: Path) -> str:
 # Rows - what was shown, or is said in words, done for each row of a table, and told in a line each
 ####################################################################################################
 
-ROWS = re.compile(r"(\d{1,6}(-\d{1,6})?(,|$))+(?<!,)")  # by their numbers
 RESULT_COLUMNS = ("outcome", "sentence", "seconds", "requests", "run")  # behind number and values
-DELIMITERS = ",;\t|"
+DELIMITERS = "\t,;|"  # a table of one column, too, may have commas in its cells, but no tabs
 FAULTS_TOLD = 5
 FAILED_MOST = 3  # rows in a row, which end a table in any case
 TELLING = 3  # characters of a cell that are found in what was done by no chance
 SECRET_ROWS_MOST = 100  # since each of their values is looked for in all that is told
+# What becomes of a row by how its acts end: before it may have been sent, and from then on.
+OUTCOMES = {
+    "completed": ("done", "done"),
+    "skipped": ("skipped", "skipped"),
+    "stopped": ("stopped", "unsure"),
+    "not_proven": ("failed", "not proven"),
+    "disproved": ("failed", "not proven"),
+}
+OTHER_ENDS = ("failed", "unsure")
 # Of these rows the record is there, of those it may be: neither is entered again by itself.
 THERE = ("done", "skipped")
 MAYBE_THERE = ("unsure", "not proven")
-# What a row is by how its acts ended, before it may have been sent and from then on; of other ends
-# it is failed or unsure.
-UNSENT = {"completed": "done", "skipped": "skipped", "stopped": "stopped"}
-SENT = {"completed": "done", "not_proven": "not proven", "disproved": "not proven"}
 # What is clicked to type there, or to choose, and sends nothing.
 CHOOSING = FIELDS | PICKED.difference(["menu item"]) | {"checkbox", "tab", "list"}
 UNSENDING = ("type_text", "scroll", "scroll_at", "move")
 NO_QUOTES = str.maketrans(dict.fromkeys('"“”„«»\n', "'"))
+RESULTS_BEGIN = b"\xef\xbb\xbfrow,"
 REPLACED_SIGN = b"\xef\xbf\xbd"  # stands in UTF-8 where another program lost a sign
 
 
@@ -19049,7 +19074,7 @@ class RowRecord(Record, kind="row"):
     @property
     def key(self) -> str:
         """Tells it from other rows, wherever they stand."""
-        return json.dumps(self.values, sort_keys=True)
+        return str(sorted(self.values.items()))
 
 
 @dataclass
@@ -19077,72 +19102,57 @@ class Table(Way):
         told = f"[{'#' * (20 * over // most):<20}] {over} of {most} rows"
         lasted = [row.seconds for row in self.rows if row.seconds]
         if lasted:
-            minutes = sum(lasted) / len(lasted) * len(self.rest) / 60
-            told += f", about {minutes:.0f} min left"
+            told += f", about {median(lasted) * len(self.rest) / 60:.0f} min left"
         return f"{told}   "
 
 
-def lines_of_table(path: Path, wanted: Collection[str]) -> list[list[str]]:
-    """Reads a table by the delimiter under which its head has most of these names.
-
-    Then its lines are as long as the head. Raises ConfigError for a file that is no table.
-    """
-
-    def misfits(lines: list[list[str]]) -> tuple[int, int]:
-        missing = {*wanted}.difference(map(squeezed, lines[0]))
-        return len(missing), sum(len(line) != len(lines[0]) for line in lines)
-
+def lines_of_table(path: Path) -> list[list[str]]:
+    """Reads a table, its head first, but for empty lines; raises ConfigError for what is none."""
     try:
         data = path.read_bytes()
     except OSError as error:
         raise ConfigError(f"The table {path} cannot be read: {error.strerror}.") from None
-    text = None if REPLACED_SIGN in data else text_in(data)
-    tables = []
-    for delimiter in DELIMITERS:
-        with suppress(csv.Error):
-            lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-            tables.append([*filter(any, lines)])
-    found = min(filter(None, tables), key=misfits, default=[])
-    if not found:
-        raise ConfigError(f"{path} is no table: it is empty, damaged, or a quote is not closed.")
-    return found
+    try:
+        text = text_in(data)
+        if text is None or REPLACED_SIGN in data:
+            raise csv.Error
+        text = io.StringIO(text, newline=None).getvalue().lstrip("\n")
+        delimiter = max(DELIMITERS, key=text.partition("\n")[0].count)
+        return [*filter(any, csv.reader(io.StringIO(text), delimiter=delimiter, strict=True))]
+    except csv.Error:
+        raise ConfigError(f"{path} is no table: it is damaged, or a quote is not closed.") from None
 
 
 def read_rows(
     path: Path, table: Table, constants: Mapping[str, str], most: int, known: Secrets
 ) -> list[TableRow]:
-    """Reads the rows, checked whole; raises ConfigError that lists what is wrong with them.
-
-    What the model may repeat of a cell must not be the name of a secret.
-    """
-    examples = {step.value: step.example for step in table.steps if step.value}
-    wanted = {squeezed(name): name for name in table.names if name not in constants}
-    head, *lines = lines_of_table(path, wanted)
-    names = [*map(squeezed, head)]
+    """Reads the rows, checked whole; raises ConfigError that lists what is wrong with them."""
+    wanted = {squeezed(name): name for name in table.names}
+    head, *lines = lines_of_table(path) or [[]]
+    columns = [*map(squeezed, [*head, *constants])]
     most = min(most, SECRET_ROWS_MOST) if table.hidden else most
     faults = []
-    if sorted(names) != sorted(wanted):
-        told = plain_line(", ".join(head), 200)
-        faults.append(f"its columns are {told}, and what is done needs: {', '.join(wanted)}")
+    if sorted(columns) != sorted(wanted):
+        told = plain_line(", ".join([*head, *constants]), 200) or "none"
+        faults.append(f"its columns are {told}, and what is done needs: {', '.join(table.names)}")
     if not 0 < len(lines) <= most:
         faults.append(f"it has {count_of(len(lines), 'row')}, not 1 to {most} (--max-rows)")
+    examples = table.examples
     secret_names = {*table.hidden, *known.values}
-    seen: dict[str, int] = {}
-    rows = []
+    rows: dict[str, TableRow] = {}
     for number, line in enumerate([] if faults else lines, 1):
         if len(line) != len(head):
             faults.append(f"row {number} has {count_of(len(line), 'cell')}, not {len(head)}")
             continue
-        row = TableRow(number, {**constants})
-        for column, text in zip(names, line, strict=True):
+        row = TableRow(number)
+        for column, cell in zip(columns, [*line, *constants.values()], strict=True):
             name = wanted[column]
-            cell = text.replace("\r\n", "\n").replace("\r", "\n")
             row.values[name] = cell
             fault = ""
             try:
                 clean_text(cell)
             except ToolError as error:
-                fault = str(error).rstrip(".")
+                fault = str(error)
             breaks = "\n" in cell and ("\n" not in examples.get(name, cell) or cell[-1] == "\n")
             if breaks or "\t" in cell or LITERAL in cell or len(cell) >= TEXT_MOST:
                 fault = "it is too long, or has a tab or a line break that what was shown has not"
@@ -19153,68 +19163,47 @@ def read_rows(
             elif not table.steps and secret_names.intersection(_SECRET_NAME.findall(cell)):
                 fault = "it is the name of a secret, which the model would type"
             if fault:
-                faults.append(f"row {number}, {name}: {fault}")
-        if seen.setdefault(row.key, number) != number:
-            faults.append(f"row {number} is the same as row {seen[row.key]}")
-        rows.append(row)
+                faults.append(f"row {number}, {name}: {fault.rstrip('.')}")
+        same = rows.setdefault(row.key, row)
+        if same is not row:
+            faults.append(f"row {number} is the same as row {same.line}")
     if faults:
-        more = f"; {len(faults)} faults in all" if len(faults) > FAULTS_TOLD else ""
-        raise ConfigError(f"{path} cannot be used: {'; '.join(faults[:FAULTS_TOLD])}{more}.")
-    return rows
+        raise ConfigError(f"{path} cannot be used: {'; '.join(faults[:FAULTS_TOLD])}.")
+    return [*rows.values()]
 
 
 def table_of(
     options: Namespace, config: Config, way: Way | None, task: str, known: Secrets
 ) -> Table:
     """Reads and checks what --rows and its like say; raises ConfigError."""
-    table = Table(Path(config.dump_dir), [], {}, is_new=True, goes_on=options.rows_on)
+    table = Table(Path(config.dump_dir), [], {}, is_new=True)
     said = [task]
     if way and way.steps[0].target:
-        table = Table(**vars(way), goes_on=options.rows_on)
+        table = Table(**vars(way))
         said = table.checks
-    values = [step.value for step in table.steps if step.value]
     texts = [*said, *(step.act.text for step in table.steps)]
-    secrets = dict.fromkeys(known.unknown("\n".join(texts)))
-    named = {squeezed(name): name for name in [*COLUMN.findall("\n".join(said)), *values]}
-    constants = values_given(options.given)
-    takes = values if table.steps else [*named]
-    if not (takes or secrets) or constants.keys() - named.values():
+    hidden = [*dict.fromkeys(known.unknown("\n".join(texts)))]
+    named = {squeezed(name): name for name in [*COLUMN.findall("\n".join(said)), *table.examples]}
+    if not (hidden or (table.examples if table.steps else named)):
         raise ConfigError(
-            f"--rows and --with give values that differ, here: {', '.join(named) or 'none'}; name"
-            " them in the task, as {city}, or show it once with --teach NAME."
+            "Nothing differs from row to row: name what does in the task, as {city}, or show it"
+            " once with --teach NAME."
         )
     copy = Path(options.results) if options.results else None
-    if copy and copy.exists():
-        [*results_in(copy)]  # anything else is not written over
-    names = [*named.values(), *secrets]
-    table = replace(table, hidden=[*secrets], names=names, copy=copy)
+    names = [*named.values(), *hidden]
+    table = replace(table, names=names, hidden=hidden, goes_on=options.rows_on, copy=copy)
+    constants = values_given(options.given)
     rows = read_rows(Path(options.rows), table, constants, config.max_rows, known)
-    wanted = (options.only_rows or f"1-{len(rows)}").replace(" ", "")
     only: set[int] = set()
-    for first, last in re.findall(r"(\d+)(?:-(\d+))?", wanted if ROWS.fullmatch(wanted) else "0"):
-        only.update(range(int(first), int(last or first) + 1))
-    if not only <= {row.line for row in rows}:
-        raise ConfigError(
-            f"--only-rows takes such as 5-9,12, from 1 to {len(rows)}, not {wanted[:60]!r}."
-        )
+    for part in (options.only_rows or f"1-{len(rows)}").split(","):
+        ends = re.fullmatch(r" *(\d{1,6})(?:-(\d{1,6}))? *", part)
+        first, last = (int(ends[1]), int(ends[2] or ends[1])) if ends else (0, 0)
+        if not 1 <= first <= last <= len(rows):
+            told = f"such as 5-9,12, from 1 to {len(rows)}, not {options.only_rows!r:.62}"
+            raise ConfigError(f"--only-rows takes {told}.")
+        only.update(range(first, last + 1))
     known.hide_more(chain.from_iterable(row.secrets.items() for row in rows))
     return replace(table, rows=[row for row in rows if row.line in only])
-
-
-def results_in(path: Path) -> Iterator[RowRecord]:
-    """Gives the rows of a file of results; raises ConfigError if it is none."""
-    try:
-        with open(path, encoding="utf-8-sig", newline="") as stream:
-            (first, *names), *lines = csv.reader(stream)
-        end = -len(RESULT_COLUMNS)
-        if (first, *names[end:]) != ("row", *RESULT_COLUMNS):
-            raise ValueError("it is no table of results")
-        for number, *cells in lines:
-            values = dict(zip(names[:end], cells[:end], strict=True))
-            outcome, text = cells[end : end + 2]
-            yield RowRecord(int(number), values, outcome, text, run=cells[-1])
-    except (OSError, ValueError, csv.Error) as error:
-        raise ConfigError(f"{path} cannot be used: {error}; move it away.") from None
 
 
 def write_results(run: Run, table: Table) -> None:
@@ -19224,11 +19213,13 @@ def write_results(run: Run, table: Table) -> None:
     lines.writerow(["row", *table.names, *RESULT_COLUMNS])
     for row in table.rows:
         if row.outcome:
-            values = [run.logger.hide(row.values[name]) for name in table.names]
+            values = run.logger.hide([row.values[name] for name in table.names])
             told = (row.outcome, row.text, round(row.seconds, 1), row.requests, row.run)
             lines.writerow([row.line, *values, *told])
     for path in filter(None, (run.logger.folder / RESULTS_FILE, table.copy)):
         try:
+            if path.exists() and not path.read_bytes().startswith(RESULTS_BEGIN):
+                raise FileExistsError(errno.EEXIST, "it is no table of results")
             new = in_run(path.parent, f"{path.name}.new")
             with new.open("wb") as stream:
                 stream.write(text.getvalue().encode("utf-8-sig"))
@@ -19236,26 +19227,27 @@ def write_results(run: Run, table: Table) -> None:
                 os.fsync(stream.fileno())
             patiently(partial(new.replace, path))
         except OSError as error:
-            reason = f"{path} cannot be written: {error.strerror or error}"
+            reason = f"{path} cannot be written: {error.strerror}"
             raise AgentError(f"{reason}; close the program that has it open.") from None
 
 
+def tell_row(run: Run, table: Table, row: TableRow) -> None:
+    """Records a row, by which later runs know it, and writes the results anew."""
+    run.logger.tell(row, synced=True)
+    write_results(run, table)
+
+
 def take_earlier(run: Run, table: Table) -> None:
-    """Leaves out rows of which the record is there, or may be, by what earlier runs wrote.
+    """Leaves out rows of which the record is there, or may be, by what earlier runs recorded.
 
     They are known by their values; the person may say that they are entered again.
     """
-    here = run.logger.folder
-    paths = [table.copy] if table.copy and table.copy.exists() else []
-    for folder in known_runs(here.parent).values():
-        if folder.name != here.name and (folder / RESULTS_FILE).exists():
-            task = run_of(read_journal(folder, outline=True), folder).task
-            if task.casefold().split() == run.progress.task.casefold().split():
-                paths.append(in_run(folder, RESULTS_FILE))
     known: dict[str, RowRecord] = {}
-    for old in chain.from_iterable(map(results_in, paths)):
-        if old.outcome in THERE or (old.outcome in MAYBE_THERE and old.key not in known):
-            known[old.key] = old
+    for _, journal in runs_of_task(run.logger.folder.parent, run.progress.task):
+        rows = {row.key: row for row in journal.records if isinstance(row, RowRecord)}
+        for key, old in rows.items():  # of each row the last record of that run
+            if old.outcome in THERE or (old.outcome in MAYBE_THERE and key not in known):
+                known[key] = old
     found = []
     for row in table.rows:
         before = known.get(replace(row, values=run.logger.hide(row.values)).key)
@@ -19269,7 +19261,7 @@ def take_earlier(run: Run, table: Table) -> None:
         row.outcome = before.outcome
         row.text = before.text
         row.run = before.run
-        if before.outcome in THERE or RowRepeat(run, table, row).is_there:
+        if before.outcome in THERE or RowRepeat(run, table, row).is_shown(lasting=True):
             row.outcome = "skipped"
             row.text = f"It is there already (see {before.run})."
         run.logger.tell(row)
@@ -19281,9 +19273,9 @@ class RowRepeat(Repeat):
     def __init__(self, run: Run, table: Table, row: TableRow) -> None:
         self.secrets = run.actuator.secrets
         self.secrets.values.update(row.secrets)
-        typed = {step.value: row.values[step.value] for step in table.steps if step.value}
-        checks = [with_texts(check, row.values) for check in table.checks]
-        super().__init__(run, with_values(replace(table, checks=checks), typed))
+        way = with_values(table, {name: row.values[name] for name in table.examples})
+        way.checks = [with_texts(check, row.values) for check in table.checks]
+        super().__init__(run, way)
         self.table = table
         self.row = row
         valued = []
@@ -19297,14 +19289,15 @@ class RowRepeat(Repeat):
         self.sending = sending or valued
         self.checked = 0  # so many steps were read back, and sent
         self.unread: set[str] = set()  # fields that nobody can read
-        self.checks = [*map(self.secrets.fill, self.way.checks)]  # told to nobody
+        self.checks = [*map(self.secrets.fill, way.checks)]  # told to nobody
         self.files = file_facts(*self.checks)
         # Of a file that held it before, "Anna" may be a part of another row's "Hanna".
-        known = rulings_by_files(self.checks, self.files, self.files, "")
         emptied = {path: (state, b"") for path, (state, _) in self.files.items()}
-        by_name = rulings_by_files(self.checks, self.files, emptied, "")
-        self.held = {one.check for one in known if one.holds}
-        self.held -= {one.check for one in by_name if one.holds}
+        self.held = {one.check for one in self.ruled(self.files) if one.holds}
+        self.held -= {one.check for one in self.ruled(emptied) if one.holds}
+
+    def ruled(self, files: Mapping[str, FileFact]) -> Iterable[Ruling]:
+        return rulings_by_files(self.checks, self.files, files, "")
 
     def wait_for_place(self) -> tuple[Act, Look] | None:
         found = super().wait_for_place()
@@ -19312,13 +19305,13 @@ class RowRepeat(Repeat):
             self.read_back()
             if not self.row.outcome:  # from here on nobody can tell, whatever ends it
                 self.row.outcome = "unsure"
-                write_results(self.run, self.table)
+                tell_row(self.run, self.table, self.row)
         return found
 
     def heard(self, deed: Deed, look: Look) -> Deed:
         if deed.begun and self.way.next in self.sending:
             self.checked = self.way.next  # a page that was sent may be gone
-        elif self.way.next == self.sending[0]:
+        elif self.way.next in self.sending[:1]:
             self.row.outcome = ""
         return super().heard(deed, look)
 
@@ -19332,64 +19325,56 @@ class RowRepeat(Repeat):
             if "text" in step.act.args:
                 who = [step.target.get(part) for part in ("role", "name", "id", "row")]
                 typed[str(who)] = step  # of two texts in one field the later one
-        desktop = self.run.eyes.desktop
         for step in typed.values():
-            then = step.target
+            name = step.target.get("name") or "the field"
+            said = step.act.text.replace(LITERAL, "")
             text = self.secrets.fill(step.act.text).replace(LITERAL, "")
-            adds = not (then.get("empty") or "clear" in step.act.args)
+            adds = not (step.target.get("empty") or "clear" in step.act.args)
             for _ in range(READS_MOST):
-                hit = NO_CONTROL
-                for window in reversed(desktop.windows()):  # the one in front is asked last
-                    if then["role"] and step.place and window.program == step.place.program:
-                        hit = found_again(then, desktop.control_source.ask(window)) or hit
-                held = (hit.value or "").replace("\r\n", "\n")
-                if hit.value is None or held == text or (adds and held.endswith(text)):
+                found = (
+                    found_again(step.target, self.run.controls.known(window))
+                    for window in self.run.eyes.desktop.windows()  # the one in front comes first
+                    if step.target["role"] and step.place and window.program == step.place.program
+                )
+                value = next(filter(None, found), NO_CONTROL).value
+                held = (value or "").replace("\r\n", "\n")
+                if value is None or held == text or (adds and held.endswith(text)):
                     break
                 self.run.clock.sleep(READ_S)
             else:
                 told = f"{in_quotes(held, 80)} and not {in_quotes(text, 80)}"
-                if text != step.act.text.replace(LITERAL, ""):
+                if text != said:
                     told = "and not what was typed"
                 less = " less than was typed" if text.startswith(held) else ""
-                raise End(Outcome("failed", f"{then['name']!r} holds{less}: {told}."))
-            if hit.value is None:
-                self.unread.add(then.get("name") or "the field")
+                raise End(Outcome("failed", f"{name!r} holds{less}: {told}."))
+            if value is None:
+                self.unread.add(name)
 
-    def facts(self, lasting: bool = False) -> list[bool | None]:
-        """Rules on each check by what Windows shows of this row's values; None if by nothing.
+    def is_shown(self, lasting: bool = False) -> bool:
+        """Tells whether Windows shows what all checks say of this row's values.
 
         Only files and lists tell what is `lasting`: a form may show the row before.
         """
-        if not self.checks:
-            return []
-        rulings = rulings_by_files(self.checks, self.files, file_facts(*self.checks), "")
+        rulings = self.ruled(file_facts(*self.checks))
         by_file = {one.check: one.holds for one in rulings if one.check not in self.held}
         known = []
-        for name, text in texts_shown(self.run):
+        for name, text in texts_shown(self.run) if self.checks else ():
             if name == LIST_SHOWN or not lasting:
                 known.append((name, text.translate(NO_QUOTES)))
         values = {name: text.translate(NO_QUOTES) for name, text in self.row.values.items()}
-        told: list[bool | None] = []
         for said, check in zip(self.table.checks, self.checks, strict=True):
             plain = self.secrets.fill(with_texts(said, values))
-            holds = by_file.get(check, is_shown(plain, known, plain) or None)
-            told.append(holds if check != said else None)
-        return told
-
-    @property
-    def is_there(self) -> bool:
-        facts = self.facts(lasting=True)
-        return bool(facts) and all(facts)
+            if check == said or not by_file.get(check, is_shown(plain, known, plain)):
+                return False
+        return bool(self.checks)
 
     def end(self, last: Act) -> None:
         self.read_back()
         checks = "; ".join(self.way.checks)
         for _ in range(READS_MOST if self.checks != self.table.checks else 0):
-            if all(self.facts()):
+            if self.is_shown():
                 raise End(Outcome("completed", f"Windows shows it: {checks}"))
             self.run.clock.sleep(READ_S)
-        if False in self.facts():
-            raise End(Outcome("disproved", f"Windows shows otherwise: {checks}"))
         if checks:
             super().end(last)
         if self.unread:
@@ -19418,10 +19403,10 @@ def ask_about_table(run: Run, table: Table) -> None:
         foreseen += [(number, risk) for risk in risks]
         if risks:
             acts.append(f"{step.act.in_words()} in {place.title!r} ({', '.join(risks)})")
-    empty = sum(not text for row in table.rest for text in row.values.values())
     told = f"{count_of(len(table.rest), 'row')}, of each: {'; '.join(acts) or 'nothing risky'}."
     if not table.steps:
         told = f"{count_of(len(table.rest), 'row')}; the first one is done by the model."
+    empty = sum(not text for row in table.rest for text in row.values.values())
     if empty:
         told += f" Empty cells, which clear a field: {empty}."
     run.logger.say(told, 0)
@@ -19434,62 +19419,69 @@ def ask_about_table(run: Run, table: Table) -> None:
     run.actuator.foreseen = foreseen
 
 
+def whole_words(text: str) -> str:
+    return rf"(?i)(?<!\w){re.escape(text)}(?!\w)"
+
+
 def tells_words(text: str, words: str) -> bool:
     """Tells whether words that are long enough to mean something stand in a text."""
     return len(words) >= TELLING and re.search(whole_words(words), text) is not None
 
 
-def whole_words(text: str) -> str:
-    return rf"(?i)(?<!\w){re.escape(text)}(?!\w)"
+def bind_values(run: Run, steps: Sequence[Step], values: Mapping[str, str]) -> set[str]:
+    """Gives each step that typed or picked just a value the name of that; asks which, if unsure.
+
+    Returns the names of those that no step takes, or of which a step that takes none has a part.
+    """
+    numbered = {str(number): step for number, step in enumerate(steps, 1) if step.example}
+    listed = "\n".join(f"{number}  {step.act.in_words()}" for number, step in numbered.items())
+    for name, text in values.items():
+        fits = [number for number, step in numbered.items() if step.example == text]
+        if not fits or len(text) < TELLING or [*values.values()].count(text) > 1:
+            question = f"Which step takes {{{name}}}, here {in_quotes(text, 60)}?\n{listed}"
+            fits = [run.actuator.put(run.actuator.ask, question) or ""]
+        for number in numbered.keys() & fits:
+            numbered[number].value = name
+    lost = values.keys() - {step.value for step in steps}
+    for step in steps:
+        for name, text in values.items():
+            has_part = tells_words(step.example, text) or tells_words(text, step.act.text)
+            if has_part and not step.value:
+                lost.add(name)
+    return lost
+
+
+def checks_for_all(checks: Iterable[str], values: Mapping[str, str]) -> list[str]:
+    """Puts names in the places of values, and leaves out what is of this row alone."""
+    texts = [*values.values()]
+    twins = {text for text in texts if texts.count(text) > 1}
+    words = [*twins, *re.findall(r"\w{3,}", " ".join(texts))]
+    kept = []
+    for check in checks:
+        for name, text in sorted(values.items(), key=lambda item: -len(item[1])):
+            if text and text not in twins:
+                check = re.sub(whole_words(text), f"{{{name}}}", check)
+        left = COLUMN.sub("", check)
+        if not any(re.search(whole_words(word), left) for word in words):
+            kept.append(check)
+    return kept
 
 
 def learn(run: Run, table: Table, row: TableRow, first: int) -> None:
     """Makes what was done for a row, after that turn, the steps of its table.
 
-    Each value is bound to the steps that typed or picked just that. Raises AgentError where it is
-    not sure which those are, and nobody says it.
+    Raises AgentError where it is not sure which of them take its values, and nobody says it.
     """
-    steps: list[Step] = []
-    for step in recorded_way(run.logger.folder).steps:
-        look = step.look
-        if look.turn > first:
-            if step.target.get("role"):  # wherever it stands
-                look = replace(look, part=(0, 0, 0, 0))
-            act = replace(step.act, way=len(steps) + 1)
-            steps.append(replace(step, act=act, look=look))
-    said = [step.act.text or step.target.get("name", "") for step in steps]
-    listed = "\n".join(f"{number}  {step.act.in_words()}" for number, step in enumerate(steps, 1))
+    steps = recorded_way(run.logger.folder, first).steps
     values = {name: text for name, text in row.values.items() if name not in table.hidden}
-    twins = [text for text, count in Counter(values.values()).items() if count > 1]
-    for name, text in values.items():
-        fits = [at for at, done in enumerate(said, 1) if done == text]
-        if len(text) < TELLING or text in twins or not fits:
-            question = f"Which step takes {{{name}}}, here {in_quotes(text, 60)}?\n{listed}"
-            answer = run.actuator.put(run.actuator.ask, question)
-            fits = [at for at, done in enumerate(said, 1) if done and answer == str(at)]
-        for at in fits:
-            steps[at - 1].value = name
-    lost = {*table.hidden}.difference(*(_SECRET_NAME.findall(text) for text in said))
-    lost |= values.keys() - {step.value for step in steps}
-    for step, done in zip(steps, said, strict=True):
-        for name, text in values.items():
-            has_part = tells_words(done, text) or (step.act.text and tells_words(text, done))
-            if has_part and not step.value:
-                lost.add(name)
+    lost = bind_values(run, steps, values)
+    lost |= {*table.hidden}.difference(*(_SECRET_NAME.findall(step.act.text) for step in steps))
     if lost:
         told = ", ".join(sorted(lost))
         raise AgentError(
             f"The table ends after row {row.line}: which steps take {told} is not sure."
         )
-    words = re.findall(r"\w{3,}", " ".join(values.values()))
-    checks = []
-    for check in run.progress.done_when:
-        for name, text in sorted(values.items(), key=lambda item: -len(item[1])):
-            if text and text not in twins:
-                check = re.sub(whole_words(text), f"{{{name}}}", check)
-        left = COLUMN.sub("", check)
-        if not any(re.search(whole_words(word), left) for word in [*twins, *words]):
-            checks.append(check)
+    checks = checks_for_all(run.progress.done_when, values)
     if not any(map(COLUMN.search, checks)):
         checks.append(run.actuator.task)
     table.folder = run.logger.folder
@@ -19499,26 +19491,30 @@ def learn(run: Run, table: Table, row: TableRow, first: int) -> None:
 
 
 def do_row(run: Run, table: Table, row: TableRow) -> None:
-    """Does the acts for one row, and writes what became of it, however it ends."""
+    """Does the acts for one row, and records what became of it, however it ends."""
     old = run.progress
     begun = run.clock.now()
     requests = run.session.requests
     row.run = run.logger.folder.name
     run.logger.tell(row)
     repeat = RowRepeat(run, table, row)
-    task = with_texts(run.actuator.task, row.values)
-    run.progress = Progress(task=task, turn=old.turn, first=old.turn, refusals=old.refusals)
-    run.progress.done_when = repeat.way.checks
-    run.progress.files = repeat.files
+    run.progress = Progress(
+        task=with_texts(run.actuator.task, row.values),
+        turn=old.turn,
+        first=old.turn,
+        refusals=old.refusals,
+        done_when=repeat.way.checks,
+        files=repeat.files,
+    )
     row.text = "It was sent, and nobody knows what came of it."
     ended = Outcome("stopped", "The run ended before this row did.")
     run.actuator.began = begun  # the limit in minutes is for a row
     try:
-        if repeat.is_there:
+        if repeat.is_shown(lasting=True):
             raise End(Outcome("skipped", "It is there already."))
         if not table.steps:
             row.outcome = "unsure"  # nobody can tell which act sends it
-            write_results(run, table)
+            tell_row(run, table, row)
             raise End(run_agent(run))
         place = table.steps[0].place or PlaceRecord()
         front = run.eyes.desktop.foreground()
@@ -19534,16 +19530,13 @@ def do_row(run: Run, table: Table, row: TableRow) -> None:
     except End as end:
         ended = end.outcome
     finally:
+        unsent, sent = OUTCOMES.get(ended.kind, OTHER_ENDS)
         is_sent = row.outcome and (table.steps or run.progress.touched)
-        row.outcome = UNSENT.get(ended.kind, "failed")
-        if is_sent:
-            row.outcome = SENT.get(ended.kind, "unsure")
-        run.progress.first = old.first
+        row.outcome = sent if is_sent else unsent
+        row.text = ended.text
         row.seconds = run.clock.now() - begun
         row.requests = run.session.requests - requests
-        row.text = ended.text
-        write_results(run, table)
-        run.logger.tell(row)
+        tell_row(run, table, row)
         run.logger.say(f"{row.line:>5}  {row.outcome:<10} {row.seconds:5.1f} s  {row.text}", 0)
 
 
@@ -19570,24 +19563,6 @@ def do_rows(run: Run, table: Table) -> Outcome:
     told = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
     kind = "completed" if counts.keys() <= {*THERE} else "failed"
     return Outcome(kind, f"{told}; see {table.copy or run.logger.folder / RESULTS_FILE}")
-
-
-SCHEDULE_MOST = 261  # characters that schtasks takes
-
-
-def schedule_line(at: str, words: Sequence[str]) -> str:
-    """Gives the line that has Windows start a command daily; raises ConfigError."""
-    if not re.fullmatch(r"([01]\d|2[0-3]):[0-5]\d", at):
-        raise ConfigError(f"--schedule takes a time such as 07:30, not {at[:40]!r}.")
-    said = " ".join(f'"{word}"' for word in (sys.executable, os.path.abspath(__file__), *words))
-    command = f'cmd /c cd /d "{os.getcwd()}" && {said}'
-    if len(command) > SCHEDULE_MOST:
-        raise ConfigError(f"Windows takes {SCHEDULE_MOST} characters at most, not {command}")
-    command = command.replace('"', '\\"')
-    return (
-        f'schtasks /Create /SC DAILY /ST {at} /TN "agent.py {at.replace(":", ".")}" /TR "{command}"'
-        "\nThe desktop has to be logged in and not locked at that time."
-    )
 
 
 ####################################################################################################
@@ -19865,6 +19840,24 @@ def described_table() -> Iterator[str]:
 TURNED = """lmstudio_endpoint lmstudio_model lmstudio_timeout calls thinking image_tokens area
 max_steps minutes_most stall_stop turn_delay scroll_ticks takeover_quiet confirm confirm_wait
 allow_risky blocked_windows allowed_windows stop_hotkey dump_dir"""
+
+
+SCHEDULE_MOST = 261  # characters that schtasks takes
+
+
+def schedule_line(at: str, words: Sequence[str]) -> str:
+    """Gives the line that has Windows start a command daily; raises ConfigError."""
+    if not re.fullmatch(r"([01]\d|2[0-3]):[0-5]\d", at):
+        raise ConfigError(f"--schedule takes a time such as 07:30, not {at[:40]!r}.")
+    said = " ".join(f'"{word}"' for word in (sys.executable, os.path.abspath(__file__), *words))
+    command = f'cmd /c cd /d "{os.getcwd()}" && {said}'
+    if len(command) > SCHEDULE_MOST:
+        raise ConfigError(f"Windows takes {SCHEDULE_MOST} characters at most, not {command}")
+    command = command.replace('"', '\\"')
+    return (
+        f'schtasks /Create /SC DAILY /ST {at} /TN "agent.py {at.replace(":", ".")}" /TR "{command}"'
+        "\nThe desktop has to be logged in and not locked at that time."
+    )
 
 
 def settings_table(word: str) -> Iterator[str]:
