@@ -19451,42 +19451,35 @@ def bind_values(run: Run, steps: Sequence[Step], values: Mapping[str, str]) -> s
     return lost
 
 
-def checks_for_all(checks: Iterable[str], values: Mapping[str, str]) -> list[str]:
-    """Puts names in the places of values, and leaves out what is of this row alone."""
-    texts = [*values.values()]
-    twins = {text for text in texts if texts.count(text) > 1}
-    words = [*twins, *re.findall(r"\w{3,}", " ".join(texts))]
-    kept = []
-    for check in checks:
-        for name, text in sorted(values.items(), key=lambda item: -len(item[1])):
-            if text and text not in twins:
-                check = re.sub(whole_words(text), f"{{{name}}}", check)
-        left = COLUMN.sub("", check)
-        if not any(re.search(whole_words(word), left) for word in words):
-            kept.append(check)
-    return kept
-
-
 def learn(run: Run, table: Table, row: TableRow, first: int) -> None:
     """Makes what was done for a row, after that turn, the steps of its table.
 
     Raises AgentError where it is not sure which of them take its values, and nobody says it.
     """
-    steps = recorded_way(run.logger.folder, first).steps
     values = {name: text for name, text in row.values.items() if name not in table.hidden}
-    lost = bind_values(run, steps, values)
-    lost |= {*table.hidden}.difference(*(_SECRET_NAME.findall(step.act.text) for step in steps))
+    table.steps = recorded_way(run.logger.folder, first).steps
+    lost = bind_values(run, table.steps, values)
+    said = [step.act.text for step in table.steps]
+    lost |= {*table.hidden}.difference(*map(_SECRET_NAME.findall, said))
     if lost:
         told = ", ".join(sorted(lost))
         raise AgentError(
             f"The table ends after row {row.line}: which steps take {told} is not sure."
         )
-    checks = checks_for_all(run.progress.done_when, values)
-    if not any(map(COLUMN.search, checks)):
-        checks.append(run.actuator.task)
+    # Its checks get names for values; what then still tells of this row is left out.
+    texts = [*values.values()]
+    twins = {text for text in texts if texts.count(text) > 1}
+    words = [*twins, *re.findall(r"\w{3,}", " ".join(texts))]
+    for check in run.progress.done_when:
+        for name, text in sorted(values.items(), key=lambda item: -len(item[1])):
+            if text and text not in twins:
+                check = re.sub(whole_words(text), f"{{{name}}}", check)
+        left = COLUMN.sub("", check)
+        if not any(re.search(whole_words(word), left) for word in words):
+            table.checks.append(check)
+    if not any(map(COLUMN.search, table.checks)):
+        table.checks.append(run.actuator.task)
     table.folder = run.logger.folder
-    table.steps = steps
-    table.checks = checks
     table.is_new = False
 
 
