@@ -3993,6 +3993,7 @@ class Tool(NamedTuple):
 
     name: str
     takes: Mapping[str, str]  # its arguments, each with "?" or "~" as in TOOLS
+    clicks: bool  # whether the rules about clicks judge it
     description: str
     done: str  # tells the model and the log that it was done, with {arguments}, ...
     what: str = ""  # ... and behind a colon with what
@@ -4002,24 +4003,29 @@ def tools_of(table: str) -> dict[str, Tool]:
     """Reads the table of tools."""
     tools = {}
     takes: dict[str, str] = {}
+    clicks = False
     for first, *texts in table_rows(table):
         if texts:
-            tools[first] = Tool(first, takes, *texts)
+            tools[first] = Tool(first, takes, clicks, *texts)
         else:
-            takes = dict(re.findall(r"(\w+)([?~]?)", first))
+            arguments, _, kind = first.partition(")")
+            takes = dict(re.findall(r"(\w+)([?~]?)", arguments))
+            clicks = kind == " clicks"
     return tools
 
 
 # A line of (arguments), with ? behind what may be left out and ~ behind a place that may be null,
-# which only a grammar can say: where the mouse is. Then a line for each tool that takes them: its
-# name | what a model is told of it | what is told of it once done | and, behind a colon, with what.
+# which only a grammar can say: where the mouse is; and `clicks`, where the rules about clicks judge
+# the tools below. Then a line for each tool that takes them: its name | what a model is told of it
+# | what is told of it once done | and, behind a colon, with what.
 TOOLS = tools_of("""
-()
+() clicks
 click_here  | Click where the mouse is. | Clicked where the mouse is
+()
 scroll_here | Scroll down one notch where the mouse is. | Scrolled down where the mouse is
 recover     | Press the recovery keys, to get out of dialogs. | Pressed the recovery keys
 observe     | Take a screenshot. |
-(element_name position~ reasoning? modifiers?)
+(element_name position~ reasoning? modifiers?) clicks
 click         | Left-click.   | Clicked | {element_name}
 double_click  | Double-click. | Double-clicked | {element_name}
 right_click   | Right-click.  | Right-clicked | {element_name}
@@ -4062,6 +4068,7 @@ archive | Replace finished turns by a summary. |
 (task profile?)
 run_task | Let the local model carry out a whole task, for minutes. |
 """)
+CLICK_TOOLS = [name for name, tool in TOOLS.items() if tool.clicks]
 # What a model is told of an argument, by "tool.argument".
 ARGUMENT_HELP = {
     "type_text.position": "of the field, to click it first",
@@ -4249,7 +4256,7 @@ UNIX_SHELL = (
     r"|termius|ubuntu\w*|debian|mingw\d*|ssh)\b|\w@\w"
 )
 START = r"(searchhost|searchapp|searchui|startmenuexperiencehost)\.exe"
-A_CLICK = r"(?:(?:double|right|middle|triple)_)?click(?:_here)?"
+A_CLICK = f"(?:{'|'.join(CLICK_TOOLS)})"
 # What selects all, and what then takes its place or removes it.
 SELECTING = (
     rf"ctrl\+a|ctrl\+shift\+(home|end)|ctrl\+num5|{A_CLICK}\("
@@ -4258,8 +4265,8 @@ SELECTING = (
 )
 # The same, and what selects nobody knows how much of what cannot be read.
 SELECTED = (
-    SELECTING + r"|drag\(.*|(shift\+\w*|triple_)click\(.*|(ctrl\+)?shift\+(pageup|pagedown|up|down)"
-    r"|shift\+(home|end)|f8|(ctrl|shift)\+space"
+    SELECTING + r"|drag\(.*|(shift\+\w*|(?!(double|right|middle)_)\w+_)click\(.*"
+    r"|(ctrl\+)?shift\+(pageup|pagedown|up|down)|shift\+(home|end)|f8|(ctrl|shift)\+space"
 )
 # What leaves that selected, as does what is pressed: formats, copies, shrinks it by a letter.
 KEEPING = (
@@ -5481,8 +5488,10 @@ Facts = Mapping[str, str]
 # What shows something and does nothing else when it is clicked; what takes text, what answers.
 SHOWING = frozenset("edit, combo box, tab, list item, tree item, table row, cell".split(", "))
 ANSWERING = ("button", "split button")
-# What opens even what else only shows something.
-OPENERS = ENTERING.union(("double_click", "triple_click"))
+# What opens even what else only shows something: any click but a single one.
+OPENERS = ENTERING.union(CLICK_TOOLS).difference(
+    ("click", "click_here", "right_click", "middle_click")
+)
 # With one of these a dialog is a form, which asks nothing.
 FORM_PARTS = frozenset("tab, tabs, radio button, slider, spinner, list, tree, table".split(", "))
 ANSWERS_MOST = 7
@@ -11231,8 +11240,6 @@ def rank_of(control: Control) -> int:
     return min(ranks, default=len(USEFUL_ROLES))
 
 
-# Their result names what they hit.
-HITS = frozenset("click double_click triple_click right_click middle_click click_here".split())
 # What only tells of something.
 CAPTIONS = frozenset(("text", "image", "tooltip", *HOLDERS))
 NO_CONTROL = Control("", "pane", NOWHERE)  # what nobody tells of
@@ -11324,7 +11331,7 @@ class ControlCheck:
     def told_of(self, deed: Deed) -> Deed:
         act = deed.act
         self.clicked = None
-        if act.name not in HITS:
+        if act.name not in CLICK_TOOLS:
             return deed
         hit = next(iter(deed.controls), NO_CONTROL)
         self.clicked = hit
@@ -12206,7 +12213,7 @@ def object_to(run: Run, act: Act, aim: Aim, frame: Frame) -> None:
     # Small models often say their last call once more: on a checkbox or a menu that undoes it,
     # and where a menu has closed it hits what nobody meant.
     done, before = progress.last or (None, frame)
-    if aim == done and before.area == frame.area and act.name in HITS and not may_repeat:
+    if aim == done and before.area == frame.area and act.name in CLICK_TOOLS and not may_repeat:
         (point,) = points_of(aim[1], frame.area, run.eyes.desktop)
         pixel = Rect(*point, 1, 1).scaled(frame.area, frame.rect)
         part = SPOT.moved(pixel.left, pixel.top).intersection(frame.rect)
@@ -12237,7 +12244,7 @@ def aim_closer(run: Run, act: Act, look: Look) -> tuple[Act, Look]:
     controls = run.controls
     frame = look.frame
     name = controls.said_of(act)
-    aims = (act.name in HITS or act.text) and act.places and name
+    aims = (act.name in CLICK_TOOLS or act.text) and act.places and name
     can_ask = (
         run.config.closer_look
         and run.config.controls != "off"

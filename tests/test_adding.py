@@ -142,7 +142,7 @@ class ATool(AddingCase):
                     done = [one for one in records if one["kind"] in ("intent", "result")]
                     self.assertEqual(done[0]["tool"], "quadruple_click", said)
                     self.assertEqual(done[0]["args"]["element_name"], "Notes icon")
-                    self.assertRegex(done[1]["result"], "^Clicked four times.*: Notes icon$")
+                    self.assertRegex(done[1]["result"], "^Clicked four times 'Notes'")
                     shutil.rmtree(self.run_folder())
             code, said, records = self.demo(WITHOUT_THE_TOOL)
         self.assertEqual(code, 0, said)
@@ -162,9 +162,22 @@ class AProfile(AddingCase):
         self.assertEqual((code, "sixth" in said), (0, True), said)
 
 
+# Prints each scene of a click that is asked about and of the new tool is not.
+UNASKED = """
+from tests.attacks import scenes
+
+for row in scenes.ROWS:
+    last = row["steps"][-1]
+    if row["outcome"] == "asked" and last[0] == "click":
+        row["steps"][-1] = ["quadruple_click", last[1]]
+        print(row["name"] if scenes.outcome(row) == "passed" else "asked")
+"""
+
+
 class ItsTests(unittest.TestCase):
-    def test_the_recipe_leaves_the_tests_green(self) -> None:
-        """In a copy of the checkout with the tool in the default profile."""
+    """In a copy of the checkout with the tool in the default profile."""
+
+    def copied(self) -> Path:
         made = tempfile.TemporaryDirectory()
         self.addCleanup(made.cleanup)
         copy = Path(made.name, "copy")
@@ -174,6 +187,19 @@ class ItsTests(unittest.TestCase):
         lines = (copy / "agent.py").read_text(encoding="utf-8").splitlines()
         put_tool(lines, ["planner"])
         (copy / "agent.py").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return copy
+
+    def test_what_a_click_is_asked_about_the_new_tool_is_asked_about(self) -> None:
+        done = subprocess.run(
+            [sys.executable, "-c", UNASKED],
+            cwd=self.copied(), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        became = done.stdout.splitlines()
+        self.assertGreater(len(became), 100)
+        self.assertEqual({*became}, {"asked"})
+
+    def test_the_recipe_leaves_the_tests_green(self) -> None:
+        copy = self.copied()
         names = sample(KNOW_TOOLS + HOLD_THE_FILE, KNOW_TOOLS)
         environment = {name: text for name, text in os.environ.items() if name != VARIABLE}
         python = [sys.executable, "-m"]
