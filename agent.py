@@ -1272,28 +1272,31 @@ class Ending(NamedTuple):
     said: str = ""  # to the person, in the place of the word for programs
     gave_up: bool = False  # a last look may find the task done all the same
     goes_on: bool = False  # the person is told how to resume it
+    # What a table's row is by it, before it may have been sent and from then on.
+    unsent: str = "failed"
+    sent: str = "unsure"
 
 
 # All kinds of end, of a run or of the acts for a row. Of an error the exit code is its exception's.
-ENDS = {
-    "completed": Ending("good"),
+OUTCOMES = {
+    "completed": Ending("good", unsent="done", sent="done"),
     "answered": Ending("good", "answered; nothing was done"),
-    "skipped": Ending("good"),  # of a row that is there already
-    "stopped": Ending("idle", goes_on=True),
+    "skipped": Ending("good", unsent="skipped", sent="skipped"),  # a row that is there already
+    "stopped": Ending("idle", goes_on=True, unsent="stopped"),
     "max_steps": Ending("idle", gave_up=True),
     "stuck": Ending(gave_up=True),
-    "not_proven": Ending(said="not proven", gave_up=True),
+    "not_proven": Ending(said="not proven", gave_up=True, sent="not proven"),
     "failed": Ending(),  # the model says that it cannot, or a row's window is not there
     "error": Ending(),
     # Why the acts of an earlier run were left, where no model goes on.
     "differs": Ending(),
     "refused": Ending(),
-    "disproved": Ending(),
+    "disproved": Ending(sent="not proven"),
 }
 
 
 class Outcome(NamedTuple):
-    """Says how a run ended: `kind` is a row of ENDS, `text` says why."""
+    """Says how a run ended: `kind` is a row of OUTCOMES, `text` says why."""
 
     kind: str
     text: str
@@ -12830,7 +12833,7 @@ def last_look(run: Run, outcome: Outcome) -> Outcome:
     """Returns the outcome of a run that gave up, after a fresh look at the task."""
     # Its last turns may have been repeats after the task was done, and refusals may have been
     # wrong.
-    gave_up = ENDS[outcome.kind].gave_up
+    gave_up = OUTCOMES[outcome.kind].gave_up
     if not (gave_up and run.config.last_look and run.progress.touched):
         return outcome
     try:
@@ -15958,7 +15961,7 @@ class Stats:
             }
         elif isinstance(event, EndRecord):
             self.run |= {"outcome": event.outcome, "text": event.text, "refusals": event.refusals}
-            self.run["tone"] = ENDS.get(event.outcome, ENDS["error"]).tone
+            self.run["tone"] = OUTCOMES.get(event.outcome, OUTCOMES["error"]).tone
         elif self.run["begun"]:
             self._enter(event)
         self.run["number"] += 1  # a page that asks meanwhile is told the item the next time
@@ -17988,7 +17991,7 @@ def say(text: str) -> None:
 
 def painted(tone: str, *others: str) -> str:
     """Returns the pattern of what a line of this tone begins with: an end, or other words."""
-    ends = [ending.said or kind for kind, ending in ENDS.items() if ending.tone == tone]
+    ends = [ending.said or kind for kind, ending in OUTCOMES.items() if ending.tone == tone]
     return rf"^(?:{'|'.join([*ends, *others])})\b"
 
 
@@ -19046,15 +19049,6 @@ FAULTS_TOLD = 5
 FAILED_MOST = 3  # rows in a row, which end a table in any case
 TELLING = 3  # characters of a cell that are found in what was done by no chance
 SECRET_ROWS_MOST = 100  # since each of their values is looked for in all that is told
-# What becomes of a row by how its acts end: before it may have been sent, and from then on.
-OUTCOMES = {
-    "completed": ("done", "done"),
-    "skipped": ("skipped", "skipped"),
-    "stopped": ("stopped", "unsure"),
-    "not_proven": ("failed", "not proven"),
-    "disproved": ("failed", "not proven"),
-}
-OTHER_ENDS = ("failed", "unsure")
 # Of these rows the record is there, of those it may be: neither is entered again by itself.
 THERE = ("done", "skipped")
 MAYBE_THERE = ("unsure", "not proven")
@@ -19530,9 +19524,9 @@ def do_row(run: Run, table: Table, row: TableRow) -> None:
     except End as end:
         ended = end.outcome
     finally:
-        unsent, sent = OUTCOMES.get(ended.kind, OTHER_ENDS)
         is_sent = row.outcome and (table.steps or run.progress.touched)
-        row.outcome = sent if is_sent else unsent
+        ending = OUTCOMES[ended.kind]
+        row.outcome = ending.sent if is_sent else ending.unsent
         row.text = ended.text
         row.seconds = run.clock.now() - begun
         row.requests = run.session.requests - requests
@@ -20075,7 +20069,7 @@ def examine(
         yield from check_model(config, profile, server, options.chosen)
 
 
-SUCCESSES = [kind for kind, ending in ENDS.items() if ending.tone == "good"]
+SUCCESSES = [kind for kind, ending in OUTCOMES.items() if ending.tone == "good"]
 
 
 def old_run(options: Namespace, config: Config) -> tuple[Path | None, Way | None]:
@@ -20526,7 +20520,7 @@ def tell_end(run: Run, person: Person, stats: Stats, outcome: Outcome) -> None:
         figures = [f"{name}: {text}" for name, text in stats.figures()]
         end = f"FINAL STATUS: {outcome.kind}: {outcome.text}"
         logger.say("\n".join([end, *figures]), 2)
-    ending = ENDS[outcome.kind]
+    ending = OUTCOMES[outcome.kind]
     said = ending.said or outcome.kind
     if completed and progress.refusals:
         said += ", but not all was allowed"

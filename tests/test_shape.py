@@ -198,7 +198,7 @@ def sentences_taken_apart(text: str) -> Iterator[str]:
 def unlisted_ends(text: str) -> Iterator[str]:
     """Every kind of end has its row in the table that says what follows from it."""
     tables = [node for node in nodes_of(text) if isinstance(node, ast.Assign)]
-    listed = [key for node in tables if is_named(node, "ENDS") for key in node.value.keys]
+    listed = [key for node in tables if is_named(node, "OUTCOMES") for key in node.value.keys]
     for node in nodes_of(text):
         called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
         kinds = node.args[:1] if called == "Outcome" else []
@@ -234,7 +234,7 @@ BROKEN = {
     input_outside_the_actuator: [room("Eyes", "self.desktop.key('a', True)"), "press = desktop.button"],
     foreign_imports: ["import os.path, numpy", "def one():\n    from PIL import Image", "from . import x"],
     sentences_taken_apart: ['last.result.startswith("Waited")', 'str(error).removeprefix("Stopped: ")'],
-    unlisted_ends: ['ENDS = {"stuck": 1}\nOutcome("gone", "")', 'one._replace(kind="gone")'],
+    unlisted_ends: ['OUTCOMES = {"stuck": 1}\nOutcome("gone", "")', 'one._replace(kind="gone")'],
     loopholes: ["one: Any\n" * 51, "1  # fmt: skip\n" * 4, "globals()['two']"],
 }  # fmt: skip
 
