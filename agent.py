@@ -13370,6 +13370,8 @@ def shown_step_here(
         left = found_again(before.target, [*chain(*map(known, held.values()))])
         if left and left.checked not in (None, before.checked):
             return step, f"{quoted_control(left)} is {'' if left.checked else 'not '}checked"
+    if then["role"] is None:
+        return step, "nobody looked at what it was aimed at in time when it was shown"
     if then["role"] and not aims_of(step.act) or keys_of(step.act):
         focus = place.controls.one(None)
         if then["role"] and focus and not found_again({**then, "row": []}, [focus]):
@@ -18453,9 +18455,10 @@ def stop_on_signals(stop: Stop) -> None:
 # Recording - what a person shows by hand, kept as a run that can be done again
 ####################################################################################################
 
-REST_S = 0.05  # so long the mouse rests before what is under it is looked at
-LOOK_GOOD_S = 2.0  # so old such a look may be when the button goes down
-QUIET_S = 0.15  # after the last input, when what came of it is read
+REST_MS = 50  # so long the mouse rests before what is under it is looked at
+LOOK_GOOD_MS = 2000  # after which such a look is taken anew
+LOOKS_KEPT = 3
+QUIET_MS = 150  # after the last input, when what came of it is read
 # What only changes the text of a field, whose value in the end is the step.
 EDITING = frozenset(
     """
@@ -18469,29 +18472,39 @@ SECRET = "{{PASSWORD}}"  # for what was typed into a field that hides it
 CLICKS = {"left": "click", "right": "right_click", "middle": "middle_click"}
 AGAIN = {"click": "double_click", "double_click": "triple_click"}
 UNREAD_KEYS = "keys that could not be read"
+TOO_QUICK = (
+    "what an act was aimed at, which came before it was looked at; show it again more slowly"
+)
 PICKED = frozenset(("list item", "tree item", "data item", "menu item", "radio button"))
 
 
-class Seen(NamedTuple):
-    """Holds what the screen showed, and what was at a place, before the person acted."""
+def same_control(one: Control | None, other: Control | None) -> bool:
+    return bool(one and other and (one.who, one.window) == (other.who, other.window))
 
+
+class Seen(NamedTuple):
+    """Is a look at the screen, and at what is at a place of it."""
+
+    began_ms: int  # when it did, as notes count time
+    done_ms: int  # when all of it was known: what was done before that is no act on it
     frame: Frame
     place: Point
     window: Window | None
     control: Control | None
     others: Sequence[Control]  # that Windows names in that window
     hidden: Sequence[Rect]  # windows that are not photographed
+    is_late: bool = False  # nobody knows what was at the place when something was done there
 
     @property
     def name(self) -> str:
         """Names what an act there is done to, as far as Windows knows it."""
         return self.control.name or self.control.role if self.control else ""
 
-    def is_of(self, control: Control | None) -> bool:
-        mine = self.control
-        if mine is None or control is None:
-            return False
-        return (mine.who, mine.window) == (control.who, control.window)
+    def at(self, place: Point) -> Seen:
+        """Gives the same look at another place, by the controls that it names."""
+        there = [other for other in self.others if other.rect.contains(place)]
+        inner = min(there, key=lambda other: other.rect.width * other.rect.height, default=None)
+        return self._replace(place=place, control=inner)
 
 
 @dataclass
@@ -18545,7 +18558,7 @@ class ShownStep:
     args: JsonDict
     seen: Seen
     ms: int = 0  # when it was done
-    checked: bool | None = None  # how it left its control
+    checked: bool | None = None  # how it left its box, as far as that is known
     entry: Entry | None = None  # while somebody types there
 
     @property
@@ -18588,13 +18601,15 @@ class Recorder:
     steps: list[ShownStep] = field(default_factory=list)
     gaps: Counter[str] = field(default_factory=Counter)  # what could not be kept, and how often
     _listen: Callable[[], Iterable[Note]] = tuple
+    _ticks: Callable[[], int] = int  # tells the time as notes do
     _written: int = 0  # so many steps are in the journal
     _waiting: list[Note] = field(default_factory=list)  # what was heard and not yet taken
+    _acted_ms: int = 0  # when the last thing was done
     _press: tuple[Note, Seen] | None = None
     _front: Seen = field(init=False)  # what had the keyboard when it was quiet
-    _hover: Seen | None = None  # what was under the mouse once it rested
-    _rest: tuple[Point, float] = (Point(0, 0), 0.0)  # where the mouse is, and since when
-    _heard: float | None = None  # when something was done that was not looked at yet
+    # What was under the mouse where it rested, the latest last.
+    _looks: deque[Seen] = field(default_factory=partial(deque, maxlen=LOOKS_KEPT))
+    _rest: tuple[Point, int] = (Point(0, 0), 0)  # where the mouse is, and since when
     _dropped: bool = False  # whether the list that the last step is of has dropped down
 
     @property
@@ -18602,51 +18617,59 @@ class Recorder:
         # The step that may still change.
         return self.steps[-1] if len(self.steps) > self._written else None
 
-    def watch(self, listen: Callable[[], Iterable[Note]]) -> None:
+    @property
+    def _is_unread(self) -> bool:
+        # Whether nobody has looked since the last thing was done.
+        return self._front.began_ms <= self._acted_ms
+
+    def watch(self, listen: Callable[[], Iterable[Note]], ticks: Callable[[], int]) -> None:
         """Records until the stop is set; what was done while it pauses is left out."""
         self._listen = listen
+        self._ticks = ticks
         stop = self.eyes.actuator.stop
         self._front = self._seen()
         is_over = False
         while not is_over:
             is_over = bool(stop.reason)  # what was done before that is taken still
-            notes = [*self._waiting, *self._listen()]
+            notes = [*self._waiting, *listen()]
             self._waiting = []
             try:
+                for note in notes:
+                    if not stop.paused:
+                        self.take(note)
+                    self._acted_ms = note.ms
                 if stop.paused:
                     self._leave_field()
-                    notes = []
-                for note in notes:
-                    self.take(note)
-                    self._heard = self.eyes.clock.now()
-                if not notes:
+                    self._write_last()
+                elif not notes:
                     self._look_around()
             except Win32Error as error:  # the desktop was locked, a monitor was unplugged
                 self.gaps[str(error)] += 1
             self.eyes.clock.sleep(LISTEN_S)
-        if self._heard is not None:
+        if self._is_unread:
             self._read_back()
         self._leave_field()
         self._write_last()
 
     def _look_around(self) -> None:
         # What takes time is done while nobody does anything.
-        now = self.eyes.clock.now()
-        if self._heard is not None:
-            if now - self._heard >= QUIET_S:
+        now = self._ticks()
+        if self._is_unread:
+            if now - self._acted_ms >= QUIET_MS:
                 self._read_back()
             return
         here = self.eyes.desktop.cursor()
-        hover = self._hover
+        good = max(self._acted_ms, now - LOOK_GOOD_MS)
         if here != self._rest[0]:
             self._rest = (here, now)
-        elif hover and hover.place == here and now - hover.frame.taken_at < LOOK_GOOD_S:
+        elif any(seen.place == here and seen.began_ms > good for seen in self._looks):
             return
-        elif now - self._rest[1] >= REST_S:
-            self._hover = self._seen(here)
+        elif now - self._rest[1] >= REST_MS:
+            self._looks.append(self._seen(here))
 
     def _seen(self, place: Point | None = None) -> Seen:
         # At a place, or where the keyboard is.
+        began_ms = self._ticks()
         eyes = self.eyes
         frame = eyes.capture()
         window = frame.window
@@ -18660,7 +18683,29 @@ class Recorder:
         others = self.controls.known(window) if place else ()
         if place is None:  # after each pause: a program that answers much is slow with the next key
             place = middle_of(control.rect) if control else eyes.desktop.cursor()
-        return Seen(frame, place, window, control, others, hidden)
+        return Seen(began_ms, self._ticks(), frame, place, window, control, others, hidden)
+
+    def _seen_before(self, note: Note) -> Seen:
+        # What the mouse did that to: by a look that was complete before it, and began after all
+        # that was done before it. What is asked now may be what came of it.
+        window = None
+        desktop = self.eyes.desktop
+        with suppress(Win32Error):
+            window = desktop.window(note.window) if note.window else desktop.window_at(note.place)
+        for seen in reversed(self._looks):
+            if not (self._acted_ms < seen.began_ms and seen.done_ms < note.ms):
+                continue
+            if near(seen.place, note.place):
+                is_other = note.window and seen.window and seen.window.handle != note.window
+                # What was pressed is gone by now.
+                return seen._replace(control=None) if is_other else seen
+            there = seen.at(note.place)
+            is_there = same_control(there.control, self.controls.one(note.place))
+            if is_there and same_window(seen.window, window):
+                return there
+        return self._front._replace(
+            place=note.place, window=window, control=None, others=(), is_late=True
+        )
 
     def _why_not(self, window: Window) -> str:
         try:
@@ -18671,7 +18716,6 @@ class Recorder:
 
     def _read_back(self) -> None:
         # What came of the last input: what a field holds, how a click left its box or its list.
-        self._hover = None
         front = self._seen()
         step = self._last
         shown = step.seen.control if step else None
@@ -18680,16 +18724,16 @@ class Recorder:
         self._waiting = [*self._listen()]
         if self._waiting:  # of which it may have come
             return
-        self._heard = None
         self._front = front
         if not step or not shown:
             return
         entry = step.entry
         if entry:
-            value = value_in(front.control) if step.seen.is_of(front.control) else None
+            is_there = same_control(shown, front.control)
+            value = value_in(front.control) if is_there else None
             if entry.is_left(value):
                 self._leave_field()
-            elif step.seen.is_of(front.control):
+            elif is_there:
                 entry.value = value
                 entry.read = len(entry.keys)
                 entry.enter = 0
@@ -18705,19 +18749,11 @@ class Recorder:
         elif note.what not in CLICKS:
             self._take_key(note)
         elif note.down:
-            seen = self._hover
-            if seen is None or not near(seen.place, note.place):
-                seen = self._seen(note.place)
-            if note.window and seen.window and seen.window.handle != note.window:
-                seen = seen._replace(control=None)  # what was pressed is gone by now
-            elif seen.control is None:  # no answer came in time
-                seen = seen._replace(control=self.controls.one(note.place))
+            self._press = (note, self._seen_before(note))
             self._leave_field()
-            self._press = (note, seen)
         elif self._press and self._press[0].what == note.what:
             pressed, seen = self._press
             self._press = None
-            self._hover = None
             self._click(pressed, note, seen)
 
     def _click(self, pressed: Note, released: Note, seen: Seen) -> None:
@@ -18731,7 +18767,8 @@ class Recorder:
             return
         last = self._last
         if last and is_left and last.is_of_list and self._is_in_list(last, pressed, seen):
-            self._dropped = seen.is_of(last.seen.control) and not self._dropped
+            is_itself = same_control(seen.control, last.seen.control)
+            self._dropped = is_itself and not self._dropped
             return
         within_ms = self.eyes.desktop.double_click_ms()
         repeats = last and is_left and near(last.seen.place, pressed.place)
@@ -18740,12 +18777,15 @@ class Recorder:
             last.ms = pressed.ms
             last.checked = None
             return
-        self._add(CLICKS[pressed.what], args, seen, pressed.ms, position=pressed.place)
+        step = self._add(CLICKS[pressed.what], args, seen, pressed.ms, position=pressed.place)
         self._dropped = True  # if it is a list
+        box = seen.control
+        if step and is_left and box and box.checked is not None:  # until it is read
+            step.checked = box.role == "radio button" or not box.checked
 
     def _is_in_list(self, step: ShownStep, pressed: Note, seen: Seen) -> bool:
         # Whether a press hit a list, or what dropped down from it: a window that is no usual one.
-        if seen.is_of(step.seen.control):
+        if same_control(seen.control, step.seen.control):
             return True
         hit = {pressed.window, seen.window.handle if seen.window else 0}
         return not hit <= {0, *(window.handle for window in self.eyes.windows())}
@@ -18757,7 +18797,8 @@ class Recorder:
         if last and last.tool == tool and last.seen.place == note.place:
             last.args["ticks"] += ticks
         else:
-            self._add(tool, {"ticks": ticks}, self._seen(note.place), position=note.place)
+            seen = self._seen_before(note)
+            self._add(tool, {"ticks": ticks}, seen, position=note.place)
 
     def _take_key(self, note: Note) -> None:
         chord = "+".join([*note.held, note.what]) if note.what else ""
@@ -18772,15 +18813,17 @@ class Recorder:
         before = self._front
         if focus:
             self._front = before._replace(control=focus, place=middle_of(focus.rect))
-        there = last if last and last.seen.is_of(focus) else None
+            if last and last.seen.is_late and focus.rect.contains(last.seen.place):
+                last.seen = self._at_focus()._replace(place=last.seen.place)
+        there = last if last and same_control(last.seen.control, focus) else None
         if focus and focus.is_list:
             if not (there and there.is_of_list):
                 self._add_at_focus("click")
             self._dropped = self._dropped != drops
             return
         if focus and edits and focus.role in FIELDS and not focus.fixed:
-            held = value_in(before.control) if before.is_of(focus) else None
-            entry = Entry(held, value_in(focus))
+            held = value_in(before.control) if same_control(before.control, focus) else None
+            entry = Entry(held, held)
             # To type there clicks it.
             step = there if there and there.tool == "click" else self._add_at_focus("type_text")
             if step:
@@ -18794,17 +18837,20 @@ class Recorder:
         else:
             self._add("press_key", {"key": chord}, self._front)
 
+    def _at_focus(self) -> Seen:
+        return self._front._replace(others=self.controls.known(self._front.window))
+
     def _add_at_focus(self, tool: str) -> ShownStep | None:
-        seen = self._front._replace(others=self.controls.known(self._front.window))
+        seen = self._at_focus()
         return self._add(tool, {"element_name": seen.name}, seen, position=seen.place)
 
     def _leave_field(self) -> None:
         # The step is what the field holds when it is left, and the Enter that left it.
         step = self._last
         now = None
-        if step and step.is_of_list and self._heard is not None:  # it was not read since
+        if step and step.is_of_list and self._is_unread:
             now = self.controls.one(step.seen.place)
-        if step and now and step.seen.is_of(now):
+        if step and now and same_control(step.seen.control, now):
             step.leave_as(now)
         if not step or not step.entry:
             return
@@ -18812,7 +18858,7 @@ class Recorder:
         step.entry = None
         seen = step.seen
         now = self.controls.one(seen.place)
-        value = value_in(now) if seen.is_of(now) else None
+        value = value_in(now) if same_control(seen.control, now) else None
         is_left = entry.is_left(value)
         if is_left:  # it may hold something else since
             value = None
@@ -18866,6 +18912,9 @@ class Recorder:
         look = self.eyes.keep(seen.frame, seen.hidden)
         window = seen.window or Window(0, "")
         target = target_of(seen.control, seen.place, seen.others)
+        if seen.is_late:
+            target["role"] = None
+            self.gaps[TOO_QUICK] += 1
         logger.tell(PlaceRecord(logger.hide(window.title), window.program, control=target))
         logger.tell(IntentRecord(act.name, act.given, checked=step.checked))
         result = ResultRecord("Shown by the person", changed=True)
@@ -18903,6 +18952,10 @@ HOW_ONE_SEES = "How does one see that it worked? (a sentence, a file, or Enter)"
 Kept = tuple[dict[int, str], str]
 
 
+def ticks_of(clock: Clock) -> int:
+    return round(1000 * clock.now())
+
+
 def show_once(recorder: Recorder, terminal: Terminal) -> None:
     """Counts down and records until the person ends it."""
     eyes = recorder.eyes
@@ -18912,11 +18965,13 @@ def show_once(recorder: Recorder, terminal: Terminal) -> None:
     with ExitStack() as undo:
         if isinstance(desktop, WindowsDesktop):
             listen = undo.enter_context(listening(desktop.api))
+            ticks = desktop.api.GetTickCount
             hotkeys = watched(desktop.api, eyes.actuator)
             for told in filter(None, undo.enter_context(hotkeys)):
                 terminal.say(told)
         else:
             listen = partial(next, demo_hand(eyes), ())
+            ticks = partial(ticks_of, eyes.clock)
         terminal.say(KEPT_HERE.format(eyes.logger.folder, ends, config.pause_hotkey.title()), 0)
         recorder.controls.wait_for_answer(eyes.clock)
         for number in range(COUNT_S, 0, -1):
@@ -18929,7 +18984,7 @@ def show_once(recorder: Recorder, terminal: Terminal) -> None:
             return f"{state}: {count_of(len(recorder.steps), 'step')}. {ends} ends it."
 
         with box_on_screen(desktop, news(), calls=False, news=news):
-            recorder.watch(listen)
+            recorder.watch(listen, ticks)
     for what, count in recorder.gaps.items():
         terminal.say(f"Not kept: {what} ({count_of(count, 'time')}).", 0)
 
@@ -19008,7 +19063,7 @@ def demo_hand(eyes: Eyes) -> Iterator[list[Note]]:
     def perform(tool: str, **args: object) -> int:
         act = CANONICAL.parse(ToolCall(tool, args))
         eyes.actuator.perform(act, eyes.capture())
-        return round(1000 * eyes.clock.now())
+        return ticks_of(eyes.clock)
 
     for tool, what in table_rows(DEMO_SHOWN):
         here = desktop.cursor()

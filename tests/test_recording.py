@@ -10,6 +10,7 @@ from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -66,7 +67,6 @@ class Hand:
 
     def __init__(self, form: Form) -> None:
         self.form = form
-        self.ms = 1000
 
     def click(self, name: str, *button: str, to: str = "") -> Iterator[list[Note]]:
         place = agent.middle_of(self.form.controls[name].rect)
@@ -76,10 +76,9 @@ class Hand:
         self.form.focus = name if control.role == "edit" else self.form.focus
         if control.checked is not None:
             self.form.controls[name] = replace(control, checked=not control.checked)
-        self.ms += 1000
         end = agent.middle_of(self.form.controls[to].rect) if to else place
         what = button[0] if button else "left"
-        yield [Note(what, True, place, self.ms), Note(what, False, end, self.ms + 50)]
+        yield [Note(what, True, place, 0), Note(what, False, end, 0)]
         yield from [[]] * 12
 
     def type(self, text: str, held: str = "", keys: int | None = None) -> Iterator[list[Note]]:
@@ -88,16 +87,18 @@ class Hand:
         if not field.password:
             self.form.controls[field.name] = replace(field, value=value)
         place = self.form._cursor
-        yield [Note(sign, True, place, self.ms, sign) for sign in text[:keys]]
+        yield [Note(sign, True, place, 0, sign) for sign in text[:keys]]
         yield from [[]] * 12
 
     def press(self, key: str, *held: str) -> Iterator[list[Note]]:
         place = self.form._cursor
-        yield [Note(key, True, place, self.ms, held=held)]
+        yield [Note(key, True, place, 0, held=held)]
         yield from [[]] * 12
 
 
 class RecorderCase(unittest.TestCase):
+    late_ms = 0  # by which a note arrives after what it tells of
+
     def setUp(self) -> None:
         scratch = tempfile.TemporaryDirectory()
         self.addCleanup(scratch.cleanup)
@@ -118,14 +119,17 @@ class RecorderCase(unittest.TestCase):
         self.recorder = agent.Recorder(eyes, controls, lambda *_: None)
 
         def listen() -> Iterator[list[Note]]:
-            for act in acts:
-                yield from act
+            for notes in chain(*acts):
+                yield [note._replace(ms=self.ticks() - self.late_ms + note.ms) for note in notes]
             stop.set("shown")
             yield []
 
-        notes = listen()
-        self.recorder.watch(lambda: next(notes, []))
+        told = listen()
+        self.recorder.watch(lambda: next(told, []), self.ticks)
         return [step.act.in_words() for step in self.recorder.steps]
+
+    def ticks(self) -> int:
+        return agent.ticks_of(self.form.clock)
 
     def written(self) -> list[dict[str, Any]]:
         lines = (self.logger.folder / "turns.jsonl").read_text("utf-8").splitlines()
@@ -194,7 +198,7 @@ class Steps(RecorderCase):
 
     def test_the_wheel_is_one_step_of_all_its_notches(self) -> None:
         place = Point(300, 110)
-        steps = self.shown(iter([[Note("wheel", True, place, 1, units=-120)]] * 3 + [[]] * 12))
+        steps = self.shown(iter([[Note("wheel", True, place, 0, units=-120)]] * 3 + [[]] * 12))
         self.assertEqual(steps, ["scroll -3 (235, 153)"])
 
     def test_a_box_is_kept_as_it_was_left(self) -> None:
@@ -209,7 +213,7 @@ class Steps(RecorderCase):
         city = replace(CITY, role="combo box", fixed=True, value="Bern")
         self.form.controls = {"City:": city, "Paid": TICK}
         below = agent.middle_of(TICK.rect)
-        press = [Note("left", down, below, 5000, window=99) for down in (True, False)]
+        press = [Note("left", down, below, 0, window=99) for down in (True, False)]
         steps = self.shown(self.hand.click("City:"), iter([press] + [[]] * 12))
         self.assertEqual(steps, ['type text "Bern"'])
 
@@ -222,7 +226,7 @@ class Steps(RecorderCase):
         def lines() -> Iterator[list[Note]]:
             for value, key in (("a", "a"), ("a\nb", "enter"), ("a\nb", "b")):
                 self.form.controls["Name:"] = replace(NAME, value=value)
-                yield [Note(key, True, self.form._cursor, 1, "" if key == "enter" else key)]
+                yield [Note(key, True, self.form._cursor, 0, "" if key == "enter" else key)]
             yield from [[]] * 12
 
         self.assertEqual(self.shown(hand.click("Name:"), lines()), ['type text "a\\nb"'])
@@ -233,13 +237,14 @@ class Steps(RecorderCase):
 
         def quick() -> Iterator[list[Note]]:
             for sign in "Anna":
-                yield [Note(sign, True, place, 1, sign)]
-            yield [Note("enter", True, place, 2)]
-            yield [Note("left", down, place, 3) for down in (True, False)]
+                yield [Note(sign, True, place, 0, sign)]
+            yield [Note("enter", True, place, 0)]
+            yield [Note("left", down, place, 0) for down in (True, False)]
             yield from [[]] * 12
 
         steps = self.shown(hand.click("City:"), quick())
-        self.assertEqual(steps, ['type text "Anna"', 'press key "enter"', 'click "OK"'])
+        self.assertEqual(steps[:2], ['type text "Anna"', 'press key "enter"'])
+        self.assertRegex(steps[2], "^click ")  # on what nobody had the time to look at
 
     def test_a_list_is_what_it_holds_in_the_end_however_that_came(self) -> None:
         city = replace(CITY, role="combo box", fixed=True, value="Basel")
@@ -248,7 +253,7 @@ class Steps(RecorderCase):
         def holds(value: str, *keys: str) -> Iterator[list[Note]]:
             self.form.controls["City:"] = replace(city, value=value)
             for key in keys:
-                yield [Note(key, True, Point(1, 1), 1, key if key == "b" else "")]
+                yield [Note(key, True, Point(1, 1), 0, key if key == "b" else "")]
                 yield from [[]] * 12
 
         for keys, more in (
@@ -278,7 +283,7 @@ class Steps(RecorderCase):
     def test_keys_that_no_control_takes_are_dropped_and_told(self) -> None:
         self.form.controls = {"OK": OK}
         self.form.focus = ""
-        notes = [[Note(sign, True, Point(1, 1), 1, sign) for sign in "hunter22"]]
+        notes = [[Note(sign, True, Point(1, 1), 0, sign) for sign in "hunter22"]]
         self.assertEqual(self.shown(iter(notes + [[]] * 12)), [])
         self.assertEqual(self.recorder.gaps["keys that could not be read"], 8)
         self.assertNotIn("hunter", str(self.written()))
@@ -290,13 +295,13 @@ class Steps(RecorderCase):
         def long(keys: str) -> Iterator[list[Note]]:
             cut = text[:3999]  # which is what Windows tells of it
             self.form.controls["Name:"] = replace(NAME, value=cut)
-            yield [Note(sign, True, self.form._cursor, 1, sign) for sign in keys]
+            yield [Note(sign, True, self.form._cursor, 0, sign) for sign in keys]
             yield from [[]] * 12
 
         self.shown(hand.click("Name:"), long(text))
         self.assertEqual(self.recorder.steps[-1].args["text"], text)
         self.form.controls["Name:"] = NAME
-        paste = [Note("v", True, Point(1, 1), 1, held=("ctrl",))]
+        paste = [Note("v", True, Point(1, 1), 0, held=("ctrl",))]
         self.assertEqual(
             self.shown(hand.click("Name:"), iter([paste]), long("")), ['click "Name:"']
         )
@@ -307,10 +312,22 @@ class Steps(RecorderCase):
         for keys, steps in (("héß", ['type text "héß"']), ("^", ['click "City:"'])):
             self.form.controls["City:"] = replace(CITY, value=None)
             signs = [
-                Note("x", True, Point(1, 1), 1, UNKNOWN if sign == "^" else sign) for sign in keys
+                Note("x", True, Point(1, 1), 0, UNKNOWN if sign == "^" else sign) for sign in keys
             ]
             self.assertEqual(self.shown(hand.click("City:"), iter([signs] + [[]] * 12)), steps)
             self.assertEqual(self.recorder.gaps[UNREAD], steps[0].startswith("click"))
+
+    def test_a_box_is_kept_as_its_click_leaves_it_where_nobody_had_the_time_to_read_it(
+        self,
+    ) -> None:
+        for role, before, left in (
+            ("checkbox", False, True),
+            ("checkbox", True, False),
+            ("radio button", False, True),
+        ):
+            self.form.controls["Paid"] = replace(TICK, role=role, checked=before)
+            self.shown(until_done(self.hand.click("Paid")), self.hand.click("OK"))
+            self.assertEqual(self.recorder.steps[0].checked, left, role)
 
     def test_own_and_blocked_windows_and_the_stop_keys_are_no_step(self) -> None:
         hand = self.hand
@@ -361,7 +378,7 @@ class Steps(RecorderCase):
 
     def test_input_of_a_program_is_told(self) -> None:
         place = Point(1, 1)
-        self.shown(iter([[Note("f5", True, place, 1, by_program=True)]] + [[]] * 12))
+        self.shown(iter([[Note("f5", True, place, 0, by_program=True)]] + [[]] * 12))
         self.assertEqual(self.recorder.gaps["input that a program sent"], 1)
 
     def test_each_step_is_written_when_the_next_one_begins(self) -> None:
@@ -374,6 +391,60 @@ class Steps(RecorderCase):
 
         self.shown(hand.click("OK"), count(), hand.click("Paid"), count())
         self.assertEqual(seen, [0, 1])
+
+
+class LooksBefore(RecorderCase):
+    """What a click was aimed at is told by a look that was complete before it, or not at all."""
+
+    def there(self) -> tuple[list[str], int]:
+        """What is known of each step's control, and how many clicks are told as not looked at."""
+        steps = [step.seen.name for step in self.recorder.steps]
+        return steps, self.recorder.gaps[agent.TOO_QUICK]
+
+    def test_a_look_that_a_press_came_into_is_not_used(self) -> None:
+        self.late_ms = 100  # while the mouse rests on it for 120
+        self.shown(self.hand.click("OK"))
+        self.assertEqual(self.there(), ([""], 1))
+        (place,) = [line for line in self.written() if line["kind"] == "place"]
+        self.assertIsNone(place["control"]["role"])
+
+    def test_the_look_before_is_used_where_a_press_came_into_a_new_one(self) -> None:
+        for looks in range(98, 108):  # each is good for two seconds
+            self.late_ms = 60
+            self.form._cursor = agent.middle_of(OK.rect)
+            self.shown(iter([[]] * looks), self.hand.click("OK"))
+            self.assertEqual(self.there(), (["OK"], 0), looks)
+
+    def test_a_look_that_began_before_the_last_act_is_not_used(self) -> None:
+        quick = until_done(self.hand.click("OK", "right"))
+        self.shown(quick, self.hand.click("OK"))
+        self.assertEqual(self.there(), (["OK", ""], 1))
+
+    def test_who_moves_and_clicks_at_once_clicks_what_the_last_look_names_there(self) -> None:
+        def at_once(name: str, by_now: Control) -> Iterator[list[Note]]:
+            self.form._cursor = place = agent.middle_of(self.form.controls[name].rect)
+            self.form.controls[name] = by_now
+            yield [Note("left", down, place, 0) for down in (True, False)]
+
+        rests = [[]] * 12
+        for by_now, known in ((OK, (["OK"], 0)), (replace(OK, name="Undo"), ([""], 1))):
+            self.form.controls["OK"] = OK
+            self.form._cursor = agent.middle_of(TICK.rect)
+            self.shown(iter(rests), at_once("OK", by_now))
+            self.assertEqual(self.there(), known)
+
+    def test_a_field_that_was_clicked_too_quickly_is_known_once_somebody_types_there(self) -> None:
+        self.late_ms = 100
+        steps = self.shown(self.hand.click("Name:"), self.hand.type("Anna"))
+        self.assertEqual((steps, self.there()), (['type text "Anna"'], (["Name:"], 0)))
+
+
+def until_done(act: Iterator[list[Note]]) -> Iterator[list[Note]]:
+    """An act without the pause after it."""
+    for notes in act:
+        yield notes
+        if notes:
+            return
 
 
 class Again(RecorderCase):
@@ -402,6 +473,11 @@ class Again(RecorderCase):
         self.assertEqual(why, "")
         point = agent.to_point(step.act.places[0], self.form.screen())
         self.assertTrue(moved.contains(point), point)
+
+    def test_what_was_clicked_before_it_was_looked_at_is_not_done_again(self) -> None:
+        self.late_ms = 100
+        self.shown(self.hand.click("OK"))
+        self.assertRegex(self.here()[1], "^nobody looked at what it was aimed at")
 
     def test_another_name_id_or_role_is_another_control(self) -> None:
         for other in ({"name": "Cancel"}, {"id": "9"}, {"role": "link"}):
