@@ -18485,8 +18485,10 @@ def same_control(one: Control | None, other: Control | None) -> bool:
 class Seen(NamedTuple):
     """Is a look at the screen, and at what is at a place of it."""
 
-    began_ms: int  # when it did, as notes count time
-    done_ms: int  # when all of it was known: what was done before that is no act on it
+    # As notes count time: when it began, and when its names and its picture were complete.
+    began_ms: int
+    named_ms: int
+    done_ms: int
     frame: Frame
     place: Point
     window: Window | None
@@ -18500,11 +18502,10 @@ class Seen(NamedTuple):
         """Names what an act there is done to, as far as Windows knows it."""
         return self.control.name or self.control.role if self.control else ""
 
-    def at(self, place: Point) -> Seen:
-        """Gives the same look at another place, by the controls that it names."""
+    def named_at(self, place: Point) -> Control | None:
+        """Gives what it knows at another place."""
         there = [other for other in self.others if other.rect.contains(place)]
-        inner = min(there, key=lambda other: other.rect.width * other.rect.height, default=None)
-        return self._replace(place=place, control=inner)
+        return min(there, key=lambda other: other.rect.width * other.rect.height, default=None)
 
 
 @dataclass
@@ -18668,44 +18669,54 @@ class Recorder:
             self._looks.append(self._seen(here))
 
     def _seen(self, place: Point | None = None) -> Seen:
-        # At a place, or where the keyboard is.
+        # At a place, or where the keyboard is: first names, which take less time than a picture.
         began_ms = self._ticks()
         eyes = self.eyes
+        window = None
+        with suppress(Win32Error):
+            window = eyes.desktop.window_at(place) if place else eyes.desktop.foreground()
+        control = self.controls.one(place)
+        # Not after each pause: a program that answers much is slow with the next key.
+        others = self.controls.known(window) if place else ()
+        named_ms = self._ticks()
         frame = eyes.capture()
-        window = frame.window
-        if place:
-            with suppress(Win32Error):
-                window = eyes.desktop.window_at(place)
+        done_ms = self._ticks()
         if window and window.elevated:  # of what is done in it nothing is told
             self.gaps[self._why_not(window)] += 1
         hidden = [other.rect for other in eyes.windows() if self._why_not(other)]
-        control = self.controls.one(place)
-        others = self.controls.known(window) if place else ()
-        if place is None:  # after each pause: a program that answers much is slow with the next key
+        if place is None:
             place = middle_of(control.rect) if control else eyes.desktop.cursor()
-        return Seen(began_ms, self._ticks(), frame, place, window, control, others, hidden)
+        when = (began_ms, named_ms, done_ms)
+        return Seen(*when, frame, place, window, control, others, hidden)
 
     def _seen_before(self, note: Note) -> Seen:
-        # What the mouse did that to: by a look that was complete before it, and began after all
-        # that was done before it. What is asked now may be what came of it.
+        # What the mouse did that to: names and picture, each by the last look that had them before
+        # it and began after the last act. What is asked now may be what came of it.
         window = None
         desktop = self.eyes.desktop
         with suppress(Win32Error):
             window = desktop.window(note.window) if note.window else desktop.window_at(note.place)
-        for seen in reversed(self._looks):
-            if not (self._acted_ms < seen.began_ms and seen.done_ms < note.ms):
-                continue
-            if near(seen.place, note.place):
-                is_other = note.window and seen.window and seen.window.handle != note.window
-                # What was pressed is gone by now.
-                return seen._replace(control=None) if is_other else seen
-            there = seen.at(note.place)
-            is_there = same_control(there.control, self.controls.one(note.place))
-            if is_there and same_window(seen.window, window):
-                return there
-        return self._front._replace(
+        looks = [seen for seen in self._looks if seen.began_ms > self._acted_ms]
+        pictures = [self._front, *(seen for seen in looks if seen.done_ms < note.ms)]
+        before = pictures[-1]._replace(
             place=note.place, window=window, control=None, others=(), is_late=True
         )
+        for seen in reversed(looks):
+            if seen.named_ms >= note.ms:
+                continue
+            control = seen.control
+            is_same = not (note.window and seen.window) or seen.window.handle == note.window
+            if not near(seen.place, note.place):
+                control = seen.named_at(note.place)
+                is_same = is_same and same_control(control, self.controls.one(note.place))
+            elif not is_same:  # what was pressed is gone by now
+                control = None
+                is_same = True
+            if is_same:
+                return before._replace(
+                    window=seen.window, control=control, others=seen.others, is_late=False
+                )
+        return before
 
     def _why_not(self, window: Window) -> str:
         try:

@@ -408,6 +408,34 @@ class LooksBefore(RecorderCase):
         (place,) = [line for line in self.written() if line["kind"] == "place"]
         self.assertIsNone(place["control"]["role"])
 
+    def test_names_count_where_a_press_came_before_their_picture_and_an_older_picture_does(
+        self,
+    ) -> None:
+        class Slow(Form):
+            def capture(self, *where: Any) -> agent.Frame:
+                frame = super().capture(*where)
+                self.clock.sleep(0.2)
+                return frame
+
+        self.form = Slow(VirtualClock(), NAME, OK)
+        self.late_ms = 150
+        self.shown(Hand(self.form).click("OK"))
+        self.assertEqual(self.there(), (["OK"], 0))
+        (seen,) = [step.seen for step in self.recorder.steps]
+        self.assertLess(seen.done_ms, self.recorder.steps[0].ms)
+
+    def test_a_button_that_closes_its_window_is_known(self) -> None:
+        def close() -> Iterator[list[Note]]:
+            for notes in self.hand.click("OK"):
+                if notes:
+                    self.form.controls = {}
+                    notes = [note._replace(window=WINDOW.handle) for note in notes]
+                yield notes
+
+        with mock.patch.object(Form, "window", lambda *_: None):
+            self.shown(close())
+        self.assertEqual(self.there(), (["OK"], 0))
+
     def test_the_look_before_is_used_where_a_press_came_into_a_new_one(self) -> None:
         for looks in range(98, 108):  # each is good for two seconds
             self.late_ms = 60
