@@ -18668,7 +18668,7 @@ class Recorder:
         elif now - self._rest[1] >= REST_MS:
             self._looks.append(self._seen(here))
 
-    def _seen(self, place: Point | None = None) -> Seen:
+    def _seen(self, place: Point | None = None, lists: bool = True) -> Seen:
         # At a place, or where the keyboard is: first names, which take less time than a picture.
         began_ms = self._ticks()
         eyes = self.eyes
@@ -18676,8 +18676,7 @@ class Recorder:
         with suppress(Win32Error):
             window = eyes.desktop.window_at(place) if place else eyes.desktop.foreground()
         control = self.controls.one(place)
-        # Not after each pause: a program that answers much is slow with the next key.
-        others = self.controls.known(window) if place else ()
+        others = self.controls.known(window) if lists else ()
         named_ms = self._ticks()
         frame = eyes.capture()
         done_ms = self._ticks()
@@ -18696,8 +18695,8 @@ class Recorder:
         desktop = self.eyes.desktop
         with suppress(Win32Error):
             window = desktop.window(note.window) if note.window else desktop.window_at(note.place)
-        looks = [seen for seen in self._looks if seen.began_ms > self._acted_ms]
-        pictures = [self._front, *(seen for seen in looks if seen.done_ms < note.ms)]
+        looks = [seen for seen in (self._front, *self._looks) if seen.began_ms > self._acted_ms]
+        pictures = [seen for seen in looks if seen.done_ms < note.ms] or [self._front]
         before = pictures[-1]._replace(
             place=note.place, window=window, control=None, others=(), is_late=True
         )
@@ -18727,8 +18726,9 @@ class Recorder:
 
     def _read_back(self) -> None:
         # What came of the last input: what a field holds, how a click left its box or its list.
-        front = self._seen()
         step = self._last
+        # Who is asked for much is slow with the next key of somebody who types.
+        front = self._seen(lists=not (step and step.entry))
         shown = step.seen.control if step else None
         now = self.controls.one(middle_of(shown.rect)) if shown else None
         self.eyes.clock.sleep(LISTEN_S)

@@ -90,6 +90,13 @@ class Hand:
         yield [Note(sign, True, place, 0, sign) for sign in text[:keys]]
         yield from [[]] * 12
 
+    def undoes(self, name: str) -> Iterator[list[Note]]:
+        """Clicks a button that becomes another one at once."""
+        for notes in self.click(name):
+            if notes:
+                self.form.controls[name] = replace(self.form.controls[name], name="Undo")
+            yield notes
+
     def press(self, key: str, *held: str) -> Iterator[list[Note]]:
         place = self.form._cursor
         yield [Note(key, True, place, 0, held=held)]
@@ -401,9 +408,15 @@ class LooksBefore(RecorderCase):
         steps = [step.seen.name for step in self.recorder.steps]
         return steps, self.recorder.gaps[agent.TOO_QUICK]
 
+    def at_once(self, name: str, by_now: Control) -> Iterator[list[Note]]:
+        """Clicks without a rest, which makes another control of it."""
+        self.form._cursor = place = agent.middle_of(self.form.controls[name].rect)
+        self.form.controls[name] = by_now
+        yield [Note("left", down, place, 0) for down in (True, False)]
+
     def test_a_look_that_a_press_came_into_is_not_used(self) -> None:
         self.late_ms = 100  # while the mouse rests on it for 120
-        self.shown(self.hand.click("OK"))
+        self.shown(self.hand.undoes("OK"))
         self.assertEqual(self.there(), ([""], 1))
         (place,) = [line for line in self.written() if line["kind"] == "place"]
         self.assertIsNone(place["control"]["role"])
@@ -449,17 +462,18 @@ class LooksBefore(RecorderCase):
         self.assertEqual(self.there(), (["OK", ""], 1))
 
     def test_who_moves_and_clicks_at_once_clicks_what_the_last_look_names_there(self) -> None:
-        def at_once(name: str, by_now: Control) -> Iterator[list[Note]]:
-            self.form._cursor = place = agent.middle_of(self.form.controls[name].rect)
-            self.form.controls[name] = by_now
-            yield [Note("left", down, place, 0) for down in (True, False)]
-
         rests = [[]] * 12
         for by_now, known in ((OK, (["OK"], 0)), (replace(OK, name="Undo"), ([""], 1))):
             self.form.controls["OK"] = OK
             self.form._cursor = agent.middle_of(TICK.rect)
-            self.shown(iter(rests), at_once("OK", by_now))
+            self.shown(iter(rests), self.at_once("OK", by_now))
             self.assertEqual(self.there(), known)
+
+    def test_the_look_at_what_came_of_a_click_tells_what_the_next_one_is_aimed_at(self) -> None:
+        for pause in range(9, 12):
+            paid = until_done(self.hand.click("Paid"))
+            self.shown(paid, iter([[]] * pause), self.at_once("OK", OK))
+            self.assertEqual(self.there(), (["Paid", "OK"], 0), pause)
 
     def test_a_field_that_was_clicked_too_quickly_is_known_once_somebody_types_there(self) -> None:
         self.late_ms = 100
@@ -504,7 +518,8 @@ class Again(RecorderCase):
 
     def test_what_was_clicked_before_it_was_looked_at_is_not_done_again(self) -> None:
         self.late_ms = 100
-        self.shown(self.hand.click("OK"))
+        self.shown(self.hand.undoes("OK"))
+        self.form.controls["OK"] = OK
         self.assertRegex(self.here()[1], "^nobody looked at what it was aimed at")
 
     def test_another_name_id_or_role_is_another_control(self) -> None:
