@@ -18502,11 +18502,6 @@ class Seen(NamedTuple):
         """Names what an act there is done to, as far as Windows knows it."""
         return self.control.name or self.control.role if self.control else ""
 
-    def named_at(self, place: Point) -> Control | None:
-        """Gives what it knows at another place."""
-        there = [other for other in self.others if other.rect.contains(place)]
-        return min(there, key=lambda other: other.rect.width * other.rect.height, default=None)
-
 
 @dataclass
 class Entry:
@@ -18706,7 +18701,8 @@ class Recorder:
             control = seen.control
             is_same = not (note.window and seen.window) or seen.window.handle == note.window
             if not near(seen.place, note.place):
-                control = seen.named_at(note.place)
+                there = [other for other in seen.others if other.rect.contains(note.place)]
+                control = min(there, key=lambda other: other.rect[2:], default=None)
                 is_same = is_same and same_control(control, self.controls.one(note.place))
             elif not is_same:  # what was pressed is gone by now
                 control = None

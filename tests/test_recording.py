@@ -32,6 +32,9 @@ TICK = Control(
 )
 OK = Control("OK", "button", Rect(200, 300, 90, 30), window=7, program="office.exe")
 UNREAD = "keys that could not be read"
+TOO_QUICK = (
+    "what an act was aimed at, which came before it was looked at; show it again more slowly"
+)
 UNKNOWN = "\N{REPLACEMENT CHARACTER}"  # what a key types that waits for a letter
 
 
@@ -136,7 +139,7 @@ class RecorderCase(unittest.TestCase):
         return [step.act.in_words() for step in self.recorder.steps]
 
     def ticks(self) -> int:
-        return agent.ticks_of(self.form.clock)
+        return round(1000 * self.form.clock.now())
 
     def written(self) -> list[dict[str, Any]]:
         lines = (self.logger.folder / "turns.jsonl").read_text("utf-8").splitlines()
@@ -406,7 +409,7 @@ class LooksBefore(RecorderCase):
     def there(self) -> tuple[list[str], int]:
         """What is known of each step's control, and how many clicks are told as not looked at."""
         steps = [step.seen.name for step in self.recorder.steps]
-        return steps, self.recorder.gaps[agent.TOO_QUICK]
+        return steps, self.recorder.gaps[TOO_QUICK]
 
     def at_once(self, name: str, by_now: Control) -> Iterator[list[Note]]:
         """Clicks without a rest, which makes another control of it."""
