@@ -721,24 +721,6 @@ def squeezed(text: str) -> str:
     return "".join(letters).casefold()
 
 
-def _spelled(value: str) -> str:
-    """Returns a pattern of all spellings of a secret, without a group of its own."""
-    if len(squeezed(value)) < SECRET_CHARS_SAFE:
-        exactly = "".join(map(_spellings, value))
-        if len(value) >= SECRET_CHARS_SAFE:
-            return exactly
-        return rf"(?<!\w){exactly}(?!\w)"
-    pattern = ""
-    most = 0  # signs before the next letter
-    for char in value:
-        if char.isalnum():
-            pattern += f"{_BETWEEN}{{0,{most}}}{_spellings(char)}"
-            most = 3
-        elif most:
-            most += 8  # such as a backslash that was written twice, twice
-    return f"{pattern}{_BETWEEN}{{0,{most - 3}}}"
-
-
 class Secrets:
     """Values that are typed by name: the model and every file know {{NAME}} only."""
 
@@ -763,9 +745,25 @@ class Secrets:
         found = {value: f"{{{{{name}}}}}" for name, value in named} | self._names
         # The longest first: a part of another must not tear it apart.
         names = {value: found[value] for value in sorted(found, key=len, reverse=True)}
-        either = "|".join(f"({_spelled(value)})" for value in names)
+        either = []  # of all spellings of each
+        for value in names:
+            if len(squeezed(value)) < SECRET_CHARS_SAFE:
+                pattern = "".join(map(_spellings, value))
+                if len(value) < SECRET_CHARS_SAFE:
+                    pattern = rf"(?<!\w){pattern}(?!\w)"
+            else:
+                pattern = ""
+                most = 0  # signs before the next letter
+                for char in value:
+                    if char.isalnum():
+                        pattern += f"{_BETWEEN}{{0,{most}}}{_spellings(char)}"
+                        most = 3
+                    elif most:
+                        most += 8  # such as a backslash that was written twice, twice
+                pattern += f"{_BETWEEN}{{0,{most - 3}}}"
+            either.append(f"({pattern})")
         self._names = names
-        self._finder = re.compile(either, re.IGNORECASE)
+        self._finder = re.compile("|".join(either), re.IGNORECASE)
 
     def fill(self, text: str) -> str:
         """Returns the text with values for names; only the actuator may have that."""
@@ -1241,10 +1239,6 @@ class Look:
     png: bytes  # as the model gets it, with typed secrets greyed out
     base64: bytes  # the same, ready for a request; empty for a model that sees nothing
     screenshot: str
-
-    @property
-    def window(self) -> Window | None:
-        return self.frame.window
 
 
 # Of a turn that looks right before an act, or not at all.
@@ -4111,23 +4105,23 @@ class Vocabulary:
 
     def schemas(self, names: Sequence[str]) -> list[JsonDict]:
         """Returns what a request says of these tools."""
-        return [{"type": "function", "function": self.function(TOOLS[name])} for name in names]
-
-    def function(self, tool: Tool) -> JsonDict:
-        """Returns what a request says of a tool."""
-        properties: dict[str, JsonDict] = {}
-        required: list[str] = []
-        for argument, shape in self.shown(tool).items():
-            told = ARGUMENT_HELP.get(f"{tool.name}.{argument}")
-            about = {"description": told} if told else {}
-            properties |= {name: {**kind.schema, **about} for name, kind in shape.items()}
-            if tool.takes[argument] != "?":
-                required += shape
-        return {
-            "name": self.tools[tool.name],
-            "description": tool.description,
-            "parameters": {"type": "object", "properties": properties, "required": required},
-        }
+        schemas = []
+        for tool in map(TOOLS.__getitem__, names):
+            properties: JsonDict = {}
+            required: list[str] = []
+            for argument, shape in self.shown(tool).items():
+                told = ARGUMENT_HELP.get(f"{tool.name}.{argument}")
+                for name, kind in shape.items():
+                    properties[name] = {**kind.schema, "description": told} if told else kind.schema
+                if tool.takes[argument] != "?":
+                    required += shape
+            function = {
+                "name": self.tools[tool.name],
+                "description": tool.description,
+                "parameters": {"type": "object", "properties": properties, "required": required},
+            }
+            schemas.append({"type": "function", "function": function})
+        return schemas
 
     def shown(self, tool: Tool) -> dict[str, Shape]:
         """Returns the tool's arguments, each with the properties that stand for it."""
@@ -5912,17 +5906,6 @@ def place_name(attempt: Attempt) -> str:
     return site_of(attempt) or known
 
 
-def field_in_words(control: Control) -> str:
-    """Tells the person what has the keyboard, and what it holds."""
-    holds = ""
-    if control.password:
-        holds = ", a password field"
-    elif control.value:
-        holds = f" with {in_quotes(control.value, 60)}"
-    kind = f"({control.role}{holds})"
-    return f"{in_quotes(control.name, 60)} {kind}" if control.name else kind
-
-
 def question_about(attempt: Attempt) -> str:
     """Returns the question to the person: an act with its whole text, where, and the risks.
 
@@ -5930,8 +5913,17 @@ def question_about(attempt: Attempt) -> str:
     """
     act = attempt.act
     said = said_shortly(attempt)
-    if attempt.act.types and attempt.focused:
-        said += f" on {field_in_words(attempt.focused)}"
+    field_there = attempt.focused
+    if act.types and field_there:
+        said += " on"
+        if field_there.name:
+            said += f" {in_quotes(field_there.name, 60)}"
+        holds = ""
+        if field_there.password:
+            holds = ", a password field"
+        elif field_there.value:
+            holds = f" with {in_quotes(field_there.value, 60)}"
+        said += f" ({field_there.role}{holds})"
     for name in true_names(attempt.controls)[-1:]:
         if fold_label(name) != fold_label(act.label):
             said += f", which is {in_quotes(name, 40)},"
@@ -6410,8 +6402,12 @@ class Hands:
 
     def click(self, args: JsonDict, button: str = "left", times: int = 1) -> None:
         """Presses it at the first place and releases it at the last; twice is a double click."""
-        first = self.attempt.places[0]
-        last = self.attempt.places[-1]
+        first, *end = self.attempt.places
+        last = end[0] if end else first
+        if end and near(first, last):
+            raise ToolError(
+                "start and end of the drag are too close together for a drag.", "invalid_box"
+            )
         # No double click comes of two acts. The wait is before the mouse moves there, or the person
         # could move it away meanwhile.
         if self._pressed_last and near(first, self._pressed_last):
@@ -6431,13 +6427,6 @@ class Hands:
                     self.clock.sleep(DRAG_STEP_S)
                 self.clock.sleep(DRAG_STEP_S)  # targets look at the place only after a short rest
             self._up(self.desktop.button, button)
-
-    def drag(self, args: JsonDict) -> None:
-        if near(*self.attempt.places):
-            raise ToolError(
-                "start and end of the drag are too close together for a drag.", "invalid_box"
-            )
-        self.click(args)
 
     def scroll(self, args: JsonDict, way: int = -1, horizontal: bool = False) -> None:
         """As far as the act says, or by `scroll_ticks`; 1 is up, -1 is down."""
@@ -6604,7 +6593,7 @@ HANDS: dict[str, Callable[..., str | None]] = {
     "triple_click": partial(Hands.click, times=3),
     "right_click": partial(Hands.click, button="right"),
     "middle_click": partial(Hands.click, button="middle"),
-    "drag": Hands.drag,
+    "drag": Hands.click,
     "type_text": Hands.type_text,
     "press_key": lambda hands, args: hands.press(args["key"]),
     "scroll_down": Hands.scroll,
@@ -8488,7 +8477,8 @@ def meant_call(said: str, words: Vocabulary) -> str:
     written = _OBJECT.match(line)
     if written:
         return f"You wrote {written[1]} among other words; send it alone."
-    needed = words.function(words.tool(tool))["parameters"]["required"]
+    (schema,) = words.schemas([words.tool(tool).name])
+    needed = schema["function"]["parameters"]["required"]
     given = _GIVEN.fullmatch(line.partition(tool)[2])
     value = "..."
     if given and len(needed) == 1:
@@ -11311,7 +11301,7 @@ class ControlCheck:
 
         area = look.frame.area
         lines: dict[str, None] = {}
-        for control in sorted(self.known(look.window), key=by_use):
+        for control in sorted(self.known(look.frame.window), key=by_use):
             middle = middle_of(control.rect)
             if config.vision and not (control.enabled and rank_of(control) < 3):
                 continue
@@ -12880,7 +12870,7 @@ def texts_shown(run: Run) -> list[tuple[str, str]]:
     run.eyes.zoom(None)
     look = run.eyes.look(f"turn_{run.progress.turn:04d}_facts")
     known = []
-    for control in run.controls.known(look.window):
+    for control in run.controls.known(look.frame.window):
         known.append((control.name, control.value or ""))
         if control.role in ROW_ROLES:
             known.append((LIST_SHOWN, control.name))
@@ -13543,8 +13533,8 @@ class Repeat(Loop):
         text = f"{step.act.name} {name}: found by the model at {found}, not where it was shown"
         self.repairs.append(text)
         target = None
-        if hit and hit.name and look.window:
-            target = target_of(hit, point, run.controls.known(look.window))
+        if hit and hit.name and look.frame.window:
+            target = target_of(hit, point, run.controls.known(look.frame.window))
         number = step.act.way or 0
         run.logger.tell(WayRecord(self.way.folder.name, text, step=number, control=target))
         return with_places(step.act, lambda _: found)
@@ -13808,10 +13798,10 @@ class TwoAgents(Loop):
             )
         listed = run.controls.listed(look)
         last = progress.memory.get_last_action_for_validation()
-        behind = [*filterfalse(partial(same_window, look.window), run.eyes.windows())]
+        behind = [*filterfalse(partial(same_window, look.frame.window), run.eyes.windows())]
         return fill_form(
             EXECUTOR_FORM,
-            window=ONLY_DESKTOP if is_desktop(look.window) else title_text(look.window),
+            window=ONLY_DESKTOP if is_desktop(look.frame.window) else title_text(look.frame.window),
             closer=CLOSER_PICTURE if look.frame.whole else "",
             listed=listed and LISTED.format(listed),
             behind=windows_text(behind) if behind else "",
@@ -14208,7 +14198,7 @@ class Chat(Loop):
                 "file": look.screenshot,
                 "size": [frame.width, frame.height],
                 "screen_size": [frame.area.width, frame.area.height],
-                "window": look.window.title if look.window else "",
+                "window": look.frame.window.title if look.frame.window else "",
             }
         elif deed.refused:
             answer = refusal(deed.refused, deed.result)
@@ -14518,9 +14508,9 @@ class Story(Loop):
         for number, action in enumerate(actions, 1):
             self.asked.append({"action": action})
             if self.wrong or len(self.done) < min(number - 1, ACTIONS_MOST):
-                self.became("left out: the one before it was not done")
+                self.asked[-1]["became"] = "left out: the one before it was not done"
             elif number > ACTIONS_MOST:
-                self.became(f"left out: at most {ACTIONS_MOST} a turn")
+                self.asked[-1]["became"] = f"left out: at most {ACTIONS_MOST} a turn"
             else:
                 seen = run.eyes.look(f"turn_{progress.turn:04d}_{number}")
                 try:
@@ -14551,19 +14541,15 @@ class Story(Loop):
         """Gives the actions of this turn that were executed."""
         return self.run.progress.trail[0]
 
-    def became(self, what: str) -> None:
-        """Records what became of the last action."""
-        self.asked[-1]["became"] = what
-
     def refuse(self, why: str) -> None:
         self.notes.append(f"Action {len(self.asked)} was not executed: {why}")
-        self.became(f"refused: {why}")
+        self.asked[-1]["became"] = f"refused: {why}"
 
     def heard(self, deed: Deed, look: Look) -> Deed:
         if deed.became not in ("done", "dry"):
             self.refuse(deed.result)
             if deed.end:
-                self.became("done")
+                self.asked[-1]["became"] = "done"
             return deed
         act = deed.act
         mark = {"name": act.call.name, **act.call.arguments}
@@ -14573,11 +14559,11 @@ class Story(Loop):
             mark[f"y{number}"] = place.y
         self.done.append(mark)
         self.wrong = deed.wrong
-        self.became("done")
+        self.asked[-1]["became"] = "done"
         if deed.became == "dry" or deed.wrong or act.name == "ask_person":
             # The picture cannot show it, and a story has no other memory.
             self.notes.append(f"{deed.result}.")
-            self.became(deed.result)
+            self.asked[-1]["became"] = deed.result
         return deed
 
     def close(self, helped: Helped, end: Outcome | None) -> None:
@@ -16235,11 +16221,6 @@ class Panel(Inbox):
         }
         self._hints = SimpleQueue[str]()
         self._answers = SimpleQueue[str]()
-        self.routes: dict[str, Callable[[JsonDict], object]] = {
-            "POST /news": self._news,
-            "POST /picture": self._picture,
-            "POST /control": self._control,
-        }
         port = config.panel_port
         try:
             self.server = PanelServer(("127.0.0.1", port), PanelRequest)
@@ -16294,44 +16275,34 @@ class Panel(Inbox):
     def answer(self, route: str, body: bytes) -> tuple[int, object]:
         """Returns the HTTP status with a PNG, or with what is sent as JSON."""
         try:
-            return 200, self.routes[route](json.loads(body or b"{}")) or {}
+            return 200, self.reply(route, json.loads(body or b"{}")) or {}
         except Unawaited as error:
             return 409, {"error": str(error)}
         except Exception:  # for words that are not as they have to be; its text would name files
             problem = f"There is no such thing; a hint has 1 to {PANEL_HINT_MOST} characters."
             return 404, {"error": problem}
 
-    def _news(self, words: JsonDict) -> JsonDict:
-        # The state, and what is new. It waits here, since browsers hold up the timers of a page
-        # behind others.
-        time.sleep(PANEL_NEWS_S)
-        run = self.stats.run_item()
-        # What is entered meanwhile is told the next time.
-        items = [
-            item
-            for item in (run, *self.stats.items)
-            if words["seen"] < item["number"] <= run["number"]
-        ]
-        self._asked = time.monotonic()
-        return self._state | {"paused": self.stop.paused, "items": items}
-
-    def _picture(self, words: JsonDict) -> bytes:
-        # By its name, or without one the screen as it is now.
-        if not words["name"]:
-            return self._live()
-        png = in_run(self.folder, picture_name(words["name"])).read_bytes()
-        png_size(png)  # else it is still being written
-        return png
-
-    def _live(self) -> bytes:
-        # The latest picture as a PNG; what nobody asks for costs a run nothing.
-        screen = self._screen
-        if isinstance(screen, Frame):
-            return encode_png(screen.pixels, screen.width, screen.height)
-        return screen
-
-    def _control(self, words: JsonDict) -> None:
-        # A button, or a hint; raises whatever for what is neither.
+    def reply(self, route: str, words: JsonDict) -> object:
+        """Does what a page asks for, and gives what it gets; raises whatever for anything else."""
+        if route == "POST /news":  # the state, and what is new
+            time.sleep(PANEL_NEWS_S)  # here: browsers hold up the timers of a page behind others
+            run = self.stats.run_item()
+            # What is entered meanwhile is told the next time.
+            items = [
+                item
+                for item in (run, *self.stats.items)
+                if words["seen"] < item["number"] <= run["number"]
+            ]
+            self._asked = time.monotonic()
+            return self._state | {"paused": self.stop.paused, "items": items}
+        if route == "POST /picture":  # by its name, or without one the screen as it is now
+            if not words["name"]:
+                return self._live()
+            png = in_run(self.folder, picture_name(words["name"])).read_bytes()
+            png_size(png)  # else it is still being written
+            return png
+        if route != "POST /control":  # a button, or a hint
+            raise LookupError(route)
         action = words["action"]
         if action == "hint":
             text = words["text"].strip()
@@ -16345,6 +16316,14 @@ class Panel(Inbox):
             self.stop.set("Stop in the panel")
         else:
             self.stop.paused = {"pause": "in the panel", "resume": ""}[action]
+        return None
+
+    def _live(self) -> bytes:
+        # The latest picture as a PNG; what nobody asks for costs a run nothing.
+        screen = self._screen
+        if isinstance(screen, Frame):
+            return encode_png(screen.pixels, screen.width, screen.height)
+        return screen
 
 
 ####################################################################################################
@@ -16872,12 +16851,6 @@ class StoryPanel(Panel):
         self._missed = False  # whether the last picture did not come
         super().__init__(config, stop, stats, folder)
         self._state = STORY_STATE | self._state
-        self.routes |= {
-            "GET /config": self._config,
-            "GET /state": self._story,
-            "POST /inject": self._inject,
-            "POST /annotated": self._annotate,
-        }
 
     def take(self, event: Event) -> None:
         super().take(event)
@@ -16903,22 +16876,23 @@ class StoryPanel(Panel):
         self._missed = not self._annotated
         return self._annotated
 
-    def _config(self, _: JsonDict) -> JsonDict:
-        return {
-            "ui": marks_of(self.config.ui_config),
-            "capture_width": self.config.screen_capture_w,
-            "capture_height": self.config.screen_capture_h,
-        }
-
-    def _story(self, _: JsonDict) -> JsonDict:
-        self._asked = time.monotonic()
-        told = {name: self._state[name] for name in STORY_STATE}
-        return told | {"raw_b64": base64.b64encode(self._live()).decode()}
-
-    def _inject(self, words: JsonDict) -> None:
-        self._injected.put(words["vlm_text"].strip())
-
-    def _annotate(self, words: JsonDict) -> None:
+    def reply(self, route: str, words: JsonDict) -> object:
+        """Does what its page asks for, too: the configuration, the state, a reply, a picture."""
+        if route == "GET /config":
+            return {
+                "ui": marks_of(self.config.ui_config),
+                "capture_width": self.config.screen_capture_w,
+                "capture_height": self.config.screen_capture_h,
+            }
+        if route == "GET /state":
+            self._asked = time.monotonic()
+            told = {name: self._state[name] for name in STORY_STATE}
+            return told | {"raw_b64": base64.b64encode(self._live()).decode()}
+        if route == "POST /inject":
+            self._injected.put(words["vlm_text"].strip())
+            return None
+        if route != "POST /annotated":
+            return super().reply(route, words)
         png = b""
         with suppress(ValueError):
             png = base64.b64decode(words["image_b64"], validate=True)
@@ -16929,6 +16903,7 @@ class StoryPanel(Panel):
             raise Unawaited("A whole PNG as wide and high as raw_b64 is awaited.")
         self.update(phase="asking", annotated_seq=words["seq"])
         self._annotated = png
+        return None
 
 
 ####################################################################################################

@@ -534,7 +534,7 @@ def read_reply(message: Json, reason: str | None, case: Json) -> Any:
     try:
         if "tools" in case:
             act = agent.read_call(agent.Reply(message, reason), words)
-            return [act.call.name, act.call.arguments, act.name, act.shown]
+            return [act.call.name, act.call.arguments, act.name, agent.shown_args(act.args)]
         size = tuple(case.get("image") or (1280, 720))
         act = agent.GRAMMARS[case["grammar"]].read(agent.Reply(message, reason), size)
         return [*grammars.named(act)]
