@@ -15959,10 +15959,10 @@ class Stats:
         # A record of a turn, which may begin with it.
         sums: dict[str, float] = {"seconds": max(0.0, record.time - self._last)}
         sums |= dict.fromkeys(COUNTED.get(record.kind, ()), 1)
-        if record.turn != self._turn:
+        begins = record.turn != self._turn
+        if begins:
             self._turn = record.turn
             self._refused = False
-            sums["turns"] = int(record.turn > 0)  # what comes before the first turn is none
         item = {**to_json(record), "number": self.run["number"] + 1, "sums": sums}
         if isinstance(record, LookRecord):
             sums |= {"capture": record.capture, "encode": record.encode}
@@ -15995,6 +15995,8 @@ class Stats:
                 item["plan"] = record.instructions
             if record.done_when:
                 item["plan"] += f"\n\nDone when:\n{numbered_lines(record.done_when)}"
+        if begins:
+            sums["turns"] = int(record.turn > 0)  # what comes before the first turn is none
         self.items.append(item)
         self.run["sums"].update(sums)
 
