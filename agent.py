@@ -4473,9 +4473,8 @@ COMMANDS = {
         cancel plan, cancel flight, cancel trip, cancel contract, cancel policy, cancel class,
         cancel account, cancel all+, leave channel, leave server, leave workspace, leave chat,
         leave conversation, finish cancellation, turn off 2-step, clear now,
-        clear chat, clear log, replace in files, reject all, ablehnen, forget+,
-        clean up,
-        clean now, sweep, 🗑, archive this, exit group, vernichten, bereinigen, ausbuchen,
+        clear chat, clear log, replace in files, forget+,
+        clean up, clean now, sweep, 🗑, archive this, exit group, vernichten, bereinigen, ausbuchen,
         schutz anhalten,
         pause protection, restore backup, restore this version, abandon+, don't keep, start over,
         prune, =drop, unlink, =disable, undo all, turn off bitlocker, terminate, kill+, abort+,
@@ -4780,7 +4779,7 @@ FORMAT_TITLES (format|фopмat|格式).*
 PASSWORD_TITLES .*\b(passwor[dt]|passcode|kennwort|mot de passe|contrasena|haslo|密码).*
 MENUS #32768|combolbox|.*(popup|dropdown|tooltip|menu).*
 DIALOGS #32770|operationstatuswindow|nuidialog|taskdialog
-AGREEING (the )?(ok(ay)?|yes|continue|apply|accept|agree|proceed|ja|fortfahren|ubernehmen
+AGREEING (the )?(ok(ay)?|yes|go ahead|continue|apply|accept|agree|proceed|ja|fortfahren|ubernehmen
     |oui|continuer|valider|si|aceptar|continuar|tak|дa|确定|是)\b.*
 RUNS exe|ms[ipu]|mst|msix\w*|appx\w*|appinstaller|application|appref-ms|bat|cmd|com|pif|ps\w*1
     |ps1xml|vb|vbs|vbe|jse?|jar|jnlp|py[wz]?|ws[cfh]|sct|scr|hta|lnk|url|website|scf|\w+-ms|reg
@@ -4805,9 +4804,9 @@ NETWORK (.*[^\w:/\\])?(\\\\|//)[^\s\\/]+([\\/].*|\s*)|.*::\\\\.*|.*\bfile:[\\/]{
     |.*\b(search-ms|search:query|davs?|ldap|smb|ms-\w+):.*
 # Folders whose files are started, or read as settings of programs.
 STARTING .*(startup|autostart|xlstart|shell:|start menu|startmen|%appdata%|%programdata%
-    |quick launch|\\sendto|powershell\\|\\\.ssh|system32|\\templates|\\addins|demarrage
+    |quick launch|\\sendto|powershell\\|[\\/]\.\w|system32|\\templates|\\addins|demarrage
     |\.\.\\|inetpub|wwwroot|htdocs|\\dropbox|\bhosts$|\bhosts\n|\.\w+rc\b|\.(sh|php\w*|aspx?|jsp)\b
-    |\\\.git\\|\\\.(bash|zsh|vim)\w*|authorized_keys|inicio
+    |[\\/]hooks\b|authorized_keys|inicio
     |автозагрузка|abtoзaгpyзka|启动|~\d).*
 A_FILE_THAT_RUNS (?!\S*@\S+$)<RUNNABLE>|<STARTING>|<NETWORK>|.*://.*
 FORMULA (?i:(.*[\n\t])?\s*([=+].*(://|www\.|\\\\)|[=+@-].*\||[=+@-]\s*\w{,20}webs?\w{,20}
@@ -4850,19 +4849,23 @@ SYSTEM_SHOWS (?!(explorer|help|tasklist|systeminfo|hostname)\S*\s)(<BUILT_IN>|he
     (\.exe)?)
 # Git is not among them: what a repository's config says is run by git status, too.
 PATH_SHELLS (powershell\w*|pwsh|bash|zsh|fish|wsl\w*|mintty|git-bash|ubuntu\w*|debian|mingw\d*)
-SHOWN_ARGUMENTS (\s(?!\S*(//|\\\\|::))(-{0,2}(all|oneline|stat|name-only|l?al?|[1-9]\d*|recurse
+SHOWN_ARGUMENTS (\s(?!\S*(//|\\\\|::))(-{0,2}(all|s?h|oneline|stat|name-only|l?al?|[1-9]\d*|recurse
     |force
     |file|directory|name|filter|path|tail|first|last|descending|property|unique|autosize|n)|/(\w
     |all)
     |[\w.*~^:][\w.*~^:\\/,-]*))*
 SHELL_SHOWS ((<SYSTEM_SHOWS>|ls|pwd|clear|cat|g(ci|c|l|ps|sv)
     |get-(childitem|content|location|process|service|date|help|item|command|history)
-    |pip3? list
+    |df|du|free|uptime|uname|id|top|ps|less|more|which|netstat|net use(?!\s)
+    |docker (ps|images|version)|kubectl get|npm (ls|list)|pip3? list
     |(python3?|py|node|npm|git|pip3?|java|dotnet|go|docker) (--version|-v))<SHOWN_ARGUMENTS>)?
     (\s?\|\s?((sort|select|measure|group)(-object)?|select-string|format-(table|list|wide)|f[tl]
     |more
     |head|tail|wc|out-(host|string)|findstr|grep)
     (\s(-(property|descending|unique|first|last|skip|autosize|pattern|n|\d+)|[\w.*,]+))*)*
+# A question to a database that changes nothing, nor calls what may.
+READS_ONLY (?i:\s*select\b(?![^;]*\binto\b)([^;()]|\b(count|sum|min|max|avg|lower|upper|round|in)
+    \s?\([^;()]*\))*;?\s*)
 # The last line of a terminal that waits for a key.
 PROMPTS (.*\n)?[^\n>$#%]*([?\]:)]|\.\s?\.\s?\.)\s*
 NOTEBOOKS .*\b(jupyter\w*|colab|kaggle|databricks)\b.*
@@ -4901,11 +4904,15 @@ FIELD_WORDS .*\b(field|box|input|edit|text|feld|eingabe|campo|champ|open|browse)
 DELETE_KEYS (ctrl\+)?(delete|numdecimal)
 ROWS list|list item|tree|tree item|table|table row|data item|cell
 PRESSING <A_CLICK>|enter|space|(alt\+)?\w
+PRESSES ((double|triple)_)?click(_here)?
 PASTES ctrl\+(shift\+)?v|shift\+insert|win\+v
 WARNS .*(permanently|cannot be undone|can't be undone|irreversibl\w*|will be (deleted|removed|lost)
     |unwiderruflich|nicht ruckgangig|wird geloscht|werden geloscht|definitiv\w*|irreversible).*
 ASKS <WARNS>|.*\?(\W.*)?|.*\b(access(es)? to your|zugreifen|acceder a|permissions?)\b.*
 CANCELS cancel|abbrechen|annuler|cancelar|anuluj|otmeha|取消|annulla|annuleren|avbryt|deny|ablehnen
+DECLINES <CANCELS>|(go )?back|close|(maybe )?later|not now|dismiss|never ?mind|(stay|keep|no)\b.*
+    |(not|don't) .*|zuruck|schliessen|spater|nein|nicht .*|behalten|retour|fermer|plus tard|non
+    |atras|cerrar|wstecz|nie|нет|hazaд|否
 SHELL_ITEMS this pc|dieser pc|recycle bin|papierkorb|network|netzwerk|control panel
 SHELL_FOLDERS desktop|downloads|documents|pictures|music|videos
 FOLDER_BARS toolbar|edit|combo box
@@ -4961,7 +4968,8 @@ CALL_SHOWS ((show|open|hide) )?(chat|people|participants|view|more( actions| opt
     |personen|ansicht|weitere aktionen|mehr|notes|notizen|details?|settings|einstellungen|gallery
     |galerie|speaker|apps|calendar|kalender|activity|aktivitat|teams|files|dateien|search|suchen?
     |close|schliessen|cancel|abbrechen|back|zuruck|help|hilfe|minimi[sz]e|maximi[sz]e|restore|info
-    |meeting (info|details)|mute|stummschalten|captions|zoom (in|out)|full ?screen|vollbild)
+    |meeting (info|details)|mute( \S+){,3}|stummschalten|captions|zoom (in|out)|full ?screen
+    |vollbild)
 # What in a window of mails only shows, leads on or begins a letter.
 MAIL_SHOWS (new|neue|nouveau|nuevo|nowy|reply|forward|antworten|weiterleiten|repondre|transferer
     |responder|reenviar|mark|als|marquer|marcar|flag|follow|kategori\w*|categor\w*|view|ansicht
@@ -5008,8 +5016,8 @@ LEDGERS (exodus|ledger live|electrum.*|atomic.*|wasabi.*|binance|metatrader\w*|t
     |quickbooks).*)\.exe
 LEDGERS_LOOK sap easy access.*|.*\b(display|anzeigen|list|liste)\b.*
 REMOTES (mstsc|msrdc\w*|vmware\w*|vmconnect|virtualboxvm|wfica32|cdviewer|anydesk|teamviewer\w*
-    |\w*vnc\w*|rustdesk|quickassist|parsecd?)\.exe
-SAFES (keepass\w*|1password|bitwarden|lastpass|dashlane|enpass|roboform|winauth|authy\w*).*\.exe
+    |\w{,20}vnc\w{,20}|rustdesk|quickassist|parsecd?)\.exe
+SAFES (keepass|1password|bitwarden|lastpass|dashlane|enpass|roboform|winauth|authy).*\.exe
 FILERS (totalcmd\w*|doublecmd|far|7zfm|winrar|peazip|bandizip|filezilla|winscp|xyplorer\w*
     |xplorer2\w*
     |dopus|freecommander\w*|q-dir\w*|everything\w*|onecommander|multicommander|files|explorer\+\+
@@ -5037,7 +5045,7 @@ LEAVING (<CANCELS>|close|back|help|schliessen|zuruck|hilfe|fermer|retour|aide|ce
 ANOTHER_DISK (.*\n)?\W*(?!c:)[a-z]:.*
 SAVE_TITLES .*(save|speichern|enregistrer|guardar|zapis|coxpah|保存|export).*
 REPLACES_ALL (.*\n)?(replace all|alles? ersetzen|tout remplacer|remplacer tout|reemplazar todo
-    |zamien wszystk\w*|зamehиtь bce|全部替换)\W*
+    |zamien wszystk\w*|зamehиtь bce|全部替换)\W*(\n.*)?
 CALENDARS .*(calendar|kalend|agenda|planner|schedul|termin|trello|jira|kanban|\bboard
     |kaлehдap).*
 # What a drag scrolls, sizes, selects in or draws on, instead of moving it.
@@ -5049,6 +5057,65 @@ OFFICE_KEYS ctrl\+([^ejmq+]|shift\+[aflopstu])
 RANGE (?i:(.*!)?\$?[a-z]{1,3}(\$?\d{1,7}(:\$?[a-z]{1,3}\$?\d{1,7})?|:\$?[a-z]{1,3}))
 CELLS data item|cell|table row
 FIELDS_THERE edit|combo box|document|field
+# Programs of which the rules know what they do, or which only show or edit a document.
+KNOWN_PROGRAMS <BROWSERS>|<CHATS>|<MAILS>|<EXPLORER>|<EDITORS>|<STUDIOS>|<TERMINALS>|<START>
+    |<LAUNCHERS>|<SYSTEM_TOOLS>|<FILERS>|<REMOTES>|<SAFES>|<ADMINS>|<WARDENS>
+    |(acrord32|acrobat|foxit\w*|sumatrapdf\S*|okular|photos|i_view(32|64)|xnview\w*|vlc|mpc-\S+|mpv
+    |wmplayer|spotify|itunes|applemusic|foobar2000|audacity|kindle|calibre\w*|notes|onenotem?|write
+    |sap(logon|gui)|obsidian|joplin|typora|evernote|notion|gimp\S*|inkscape|krita|photoshop|paintdotnet|draw\.io
+    |simpress|sdraw|visio|calc\w*|win32calc|speedcrunch|qalculate\S*|charmap|magnify|osk|narrator
+    |snippingtool|screenclippinghost|stikynot|applicationframehost|shellexperiencehost|openwith
+    |textinputhost|steam\w*|epicgameslauncher|obs(32|64)?)\.exe
+# A window that shows a document by its name, whatever its program.
+PLAIN (<KNOWN_PROGRAMS>)( .*)?
+    |\S* .*\.(txt|md|rtf|docx?|odt|xlsx?|ods|pptx?|odp|<MEDIA>|svg|dwg|tex)\b.*|
+# What only shows, chooses, formats or leads on, said whole: where all else is asked about.
+LOOKS (show|view|see|find|search|filter|sort|group by|zoom|expand|collapse|next|prev(ious)?|help
+    |about|details?|info|properties|options|settings|preferences|browse|select|choose|new|align\w*|font
+    |colou?r|more|print preview|read|learn|go to|page setup|print setup|add|edit|insert
+    |import|export|rename|attach|calculate|rotate|crop|resize|arrange|increase|decrease|highlight
+    |translate|anzeige\w*|ansicht|suche\w*
+    |filter\w*|sortier\w*|nachste\w*|vorherige\w*|hilfe|info|eigenschaften|neue?\w?|auswahlen
+    |einstellungen|optionen|afficher|chercher|rechercher|suivant|aide|nouveau|choisir|ver|buscar
+    |siguiente|ayuda|nuevo|elegir)(\s\S+){,3}\W*
+    |(back|home|refresh|reload|bold|italic|underline|copy( link| text| path)?|undo|redo|today|menu
+    |preview|full ?screen|log ?in|sign in|minimi[sz]e|maximi[sz]e|restore|close|cancel|play|pause
+    |mute|save( as| changes)?|open( file| folder| recent| image| document)?|file|format
+    |tools|window|layout|design|review|favorites|bookmarks|history|cut|paste|zuruck|weiter|aktualisieren
+    |(large|small|extra large|medium) icons|list|tiles|thumbnails|first|last|up|down|left|right|day
+    |week|month|year|customers?|contacts?|products?|items?|orders?|invoices?|reports?|documents?
+    |files?|folders?|people|calendar|inbox|mail|notes?|tasks?|projects?|dashboard|overview|statistics
+    |charts?|tables?|lists?|accounts?|profile|kunden?|artikel|auftrage?|rechnung(en)?|berichte?
+    |belege?|termine?|ubersicht|hinzufugen|andern|umbenennen|importieren|exportieren|kopieren|ajouter|modifier
+    |copier|copiar|clients?|factures?|anadir|editar|clientes?|facturas?
+    |abbrechen|schliessen|speichern( unter)?|offnen|datei|bearbeiten|einfugen|extras|fenster|format
+    |retour|fermer|annuler|enregistrer|fichier|edition|atras|cerrar|cancelar|guardar|abrir|archivo
+    |< ?back|next ?>|\.\.\.)\W*|
+# Forms that only show, find or format something, and programs whose forms change a document only.
+FORM_SHOWS (find|search|go to|goto|zoom|font|character|page setup|print setup|paragraph|tabs?
+    |borders?|styles?|columns?|filter|sort|view|symbol|special characters?|word count|spelling
+    |colou?rs?|format (cells|text|shape|picture|chart|axis)|(edit\s|add\s)?(bookmark|favou?rite)s?
+    |schrift\w*|suchen|gehe zu|seite einrichten|absatz
+    |zeichen|seiteneinrichtung|sortieren|ansicht|rechercher|police|atteindre|mise en page
+    |paragraphe|buscar|fuente|ir a|configurar pagina|parrafo)\b.{,30}
+FORM_GOES_ON (?!(save|add|edit|insert|import|export|rename|attach|increase|decrease|arrange|paste
+    |log ?in|sign in|speichern|hinzufugen|andern|umbenennen|importieren|exportieren|einfugen
+    |bearbeiten|enregistrer|ajouter|modifier|guardar|anadir|editar)\b)(<LOOKS>)
+WEIGHTY_FORMS .*(merge|send|mail|options|trust|protect|passwor|encrypt|permission|shar(e|ing)
+    |connect|quer(y|ies)|macro|publish|seriendruck|senden|optionen|schutz|kennwort|freigabe|verbind
+    |abfrage|makro).*
+FILE_FIELDS (.*; )?(file ?name|folder|dateiname|ordner|nom du fichier|nombre|nome( file)?
+    |nazwa pliku|文件名)\b.*
+# Of a console the last line: what it says, and what is typed behind it.
+PROMPTED (.*\n)?[^\n>$#%»❯λ]*[>$#%»❯λ][^\n]*
+# Names of files without an ending, or with a dot in front, and folders of programs' settings.
+HIDDEN_FILE (.*\n)?\.[^\n]*
+BARE_FILE (.*\n)?(?!(<SHELL_FOLDERS>)(\n|$))[^.\n]+
+ENDS_AS_IT_SAYS (?!.*\(\*\.\w).*|.*".*
+ADDS_ENDINGS winword\.exe|excel\.exe|powerpnt\.exe|mspaint\.exe|wordpad\.exe
+TAKES_OVER ok|apply|save.*|submit|done|next\W*|continue|send|finish|create|update|confirm|sign in
+    |ubernehmen|speichern|fertig.*|weiter\W*|enregistrer|valider|guardar|aceptar|zapisz|确定
+COOKIES .*\b(cookies?|consent|privacy choices|datenschutz\w*|tracking|einwilligung\w*)\b.*
 KEPT_AT_ONCE .*(google docs|google sheets|google slides|autosaved|automatisch gespeichert
     |word online
     |confluence|notion|onenote|obsidian|sticky notes|kurznotizen|google keep|notes - icloud|evernote
@@ -5178,7 +5245,7 @@ answer | dialog=asks | does=<A_CLICK>|space | in=(?!tabs?$|checkbox|radio|text|l
 answer | dialog=asks | text=.+
 answer | unanswered=yes | dialog=|line | does=<A_CLICK> | label=<AGREEING>
 answer | dialog=|line|asks | does=<PRESSING> | program=<WARDENS>
-answer | decides=yes | does=<A_CLICK>|space | in=(split )?button
+answer | decides=yes | does=<A_CLICK>|space | in=(split )?button | label=(?!(.*\n)?(<LOOKS>)$).+
 answer | decides=yes | does=enter|alt\+\w | owned=yes
 answer | in=(split )?button | dialog=(?!left).* | does=<A_CLICK>|enter|space | about=<WARNS>
 answer | in= | control= | does=enter|space|alt\+\w
@@ -5186,7 +5253,10 @@ answer | in= | control= | does=enter|space|alt\+\w
 pay | in=button | label=(.*\n)?(book|order|reserve|yes|continue|complete|finish|buchen|weiter)\W*
      | about=.*([$€£¥₽]\s?\d|\d\s?([€₽]|eur|usd)).*
 answer | dialog=|line | does=<PRESSING> | program=<EXPLORER> | title=<FORMAT_TITLES>
+delete | label=(.*\n)?(.*\W)?(reject all|ablehnen)\b.* | about=(?!<COOKIES>$).*
 delete | does=<DELETE_KEYS> | in=<ROWS> | program=(?!excel).*
+delete | does=backspace | in=<ROWS> | program=(?!excel|explorer).*
+delete | does=backspace | in=(?!edit|document|combo|field).+ | program=<MAILS>|photos\.exe
 delete | does=<DELETE_KEYS>|ctrl\+d | in=(?!edit|document|combo).* | program=<KEEPERS>
 delete | does=<DELETE_KEYS> | in=(?!edit|combo|field).* | program=<BROWSERS>
 delete | does=<DELETE_KEYS> | in=(?!edit|document|combo|field).* | program=(?!<EDITORS>).*
@@ -5196,6 +5266,7 @@ delete | does=(shift\+)?.|backspace | in=<ROWS> | program=<MAILS>
 delete | does=(shift\+)?. | in=(?!edit|document|combo|field).* | program=<BROWSERS>
      | title=<MAIL_TITLES>
 delete | does=[#!ey]|shift\+[13] | in=document | program=<BROWSERS> | title=<MAIL_TITLES>
+delete | text=[#!ey].{,2} | in=document | program=<BROWSERS> | title=<MAIL_TITLES>
 delete | text=.{1,3} | in=(?!edit|document|combo|field).* | program=<BROWSERS> | title=<MAIL_TITLES>
 delete | does=ctrl\+(-|minus|numsubtract) | program=excel\.exe|msaccess\.exe
 delete | does=<DELETE_KEYS> | program=<REMOTES>
@@ -5223,7 +5294,7 @@ send | unsent=yes | does=<A_CLICK>|space | in=(split )?button|menu item|(hyper)?
      | label=(?!(.*\n)?<LEAVING>$).*
 send | unsent=yes | does=<A_CLICK> | in=|field|document|pane|group|text|window
      | label=(?!(.*\n)?(<FIELD_WORDS>|<LEAVING>)$).+
-send | does=ctrl\+enter | program=(?!<EDITORS>|<TERMINALS>).*
+send | does=ctrl\+enter | program=(?!<EDITORS>|<TERMINALS>|<STUDIOS>).*
 send | does=alt\+s|ctrl\+(shift\+)?enter | program=<MAILS>
 send | text=.+ | in=<ROWS> | program=<BROWSERS>|<MAILS>
 send | program=<MAILS> | does=<A_CLICK>|enter|space | in=(split )?button|menu item
@@ -5262,7 +5333,7 @@ share | title=(\w+\s)?(share|sharing|teilen|freigeb\w*|freigabe|partag\w*
      | program=(?!<BROWSERS>|<EDITORS>|<MAILS>|<EXPLORER>).* | does=<A_CLICK>|enter|space
      | in=(list|menu) item|(split )?button|link | control=(?!<LEAVING>$).+
 share | program=<CHATS>|(obs(32|64)?|streamlabs.*|xsplit.*)\.exe | does=<A_CLICK>|enter|space
-     | dialog=(?!left).* | label=(.*\n)?(<SCREENS>)
+     | dialog=(?!left).* | label=(.*\n)?(?!mute\b|stummschalt)(<SCREENS>)
      | in=(split )?button|(list|menu) item|tab|image|pane|group|
 share | program=<CHATS> | title=<CALLS> | does=<A_CLICK>|enter|space | dialog=(?!left).*
      | in=(split )?button|(list|menu) item | control=(?!(<CALL_SHOWS>)\W*$).+
@@ -5364,7 +5435,8 @@ copy | secret=yes | label=<COPIES>
 admin prompt | program=<ADMINS>
 admin prompt | program= | title=<ADMIN_TITLES>
 run | does=<A_CLICK> | program=<EXPLORER> | in=menu item|button| | label=<OPENS> | kind=|runs
-run | runs=.+ | runner=(?!shell|web).*
+run | runs=.+ | runner=(?!shell|web|console).*
+unknown | runs=.+ | runner=console
 address | runs=.+ | runner=web
 run | title=<RUN_TITLES> | does=(ctrl\+)?f5|f8|(shift|ctrl)\+enter
 run | title=<NOTEBOOKS> | does=(shift|ctrl|alt)\+enter|ctrl\+(shift\+)?f(9|10
@@ -5373,7 +5445,9 @@ run | program=(steam\w*|epicgameslauncher|galaxyclient|eadesktop|battle\.net|upc
     |playnite.*)\.exe
      | label=(.*\n)?(play|spielen|launch|jouer|jugar|start|gioca|graj)\W*
 run | program=<STUDIOS> | does=((ctrl|shift)\+)?f5|f[89]|(ctrl\+)?shift\+f10|ctrl\+shift\+b
-    |(ctrl|shift)\+enter|alt\+shift\+(e|f9|f10)
+    |shift\+enter|alt\+shift\+(e|f9|f10)
+run | program=<STUDIOS> | does=ctrl\+enter | holds=(?!<READS_ONLY>$).+
+run | program=<STUDIOS> | does=ctrl\+enter | holds= | line=(?!<READS_ONLY>$).*
 file | text=.+ | named= | control=<STARTED>
 file | text=.+ | named= | program=<EXPLORER> | in=edit|field | control=(?!<SEARCHING>).* | runner=
      | line=<RUNNABLE>
@@ -5423,7 +5497,7 @@ run | program=<BROWSERS>|<CHATS> | does=<A_CLICK>|enter | in=list item | control
 address | program=<BROWSERS> | does=<A_CLICK>|enter | in=list item
      | control=(https?://)?[\w.-]+\.\w+[/?#]\S.*
 address | program=<BROWSERS> | does=<A_CLICK>|space | in=button
-     | control=go|go to .*address.*|.*adresse gehen|aller .*adresse.*
+     | control=go to .*address.*|.*adresse gehen|aller .*adresse.*
 send | owned=yes | program=<BROWSERS> | title=<UPLOADS> | does=(double|triple)_click
 send | program=(filezilla|winscp)\.exe | does=enter|(double|triple)_click
 system | program=<EXPLORER> | title=<PANELS> | does=<A_CLICK>|enter|space | in=<PRESSED>
@@ -5474,6 +5548,32 @@ run | does=<A_CLICK>|enter | program=<BROWSERS>|<MAILS> | kind=|runs
      | label=(.*\n)?(open|offnen|open file|datei offnen|ouvrir( le fichier)?)\W*
 run | enters=enter | program=<EXPLORER> | runner= | label=<RUNNABLE>
 run | enters=enter | program=<EXPLORER> | opened=<A_CLICK>\(<RUNNABLE>
+unknown | plain= | does=<PRESSES>|enter|space | in=(split )?button|menu item|control|image|switch
+     | dialog=(?!left|line|form).* | label=(?!(.*\n)?(<LOOKS>)$).+ | title=(?!<FORM_SHOWS>$).*
+unknown | plain= | in=|field|pane|window | does=<PRESSES> | dialog=(?!left).*
+     | label=(?!<LOOKS>$|<FIELD_WORDS>$).+
+unknown | plain= | in= | does=enter
+unknown | plain= | owned= | does=alt\+[a-dgj-mp-suxyz]
+unknown | plain= | in=checkbox|switch | does=<A_CLICK>|space
+     | about=(?!(.*; )?(<TAKES_OVER>)(; .*)?$).* | label=(?!(.*\n)?(<LOOKS>|<PERSONAL>)$).+
+delete | plain= | in=|pane|window|control | does=<DELETE_KEYS>
+run | plain= | does=f[589]|f12|((ctrl|alt|shift)\+)+(f([35-9]|1[12])|enter)|ctrl\+(shift\+)?[er]
+answer | dialog=line|form | runner= | does=<A_CLICK>|enter|space | in=(split )?button
+     | path=.*[^\n].* | label=(?!(.*\n)?(<FORM_GOES_ON>)$).+ | about=(?!<FILE_FIELDS>$).+
+     | title=(?!<FORM_SHOWS>$).* | program=(?!<EDITORS>).*
+answer | dialog=line|form | runner= | enters=enter | in=(?!(split )?button).* | path=.*[^\n].*
+     | control=(?!.*(search|find|such|filter|recherch|busc)).* | about=(?!<FILE_FIELDS>$).+
+     | title=(?!<FORM_SHOWS>$).* | program=(?!<EDITORS>).*
+answer | dialog=line|form | does=<A_CLICK>|enter|space | in=(split )?button|edit|combo box
+     | path=.*[^\n].* | title=<WEIGHTY_FORMS> | label=(?!(.*\n)?(<FORM_GOES_ON>)$).+
+file | owned=yes | title=<SAVE_TITLES> | saves=<HIDDEN_FILE> | enters=enter
+file | owned=yes | title=<SAVE_TITLES> | saves=<HIDDEN_FILE> | does=<A_CLICK>|space|alt\+\w
+     | dialog=(?!left).* | in=(split )?button|
+file | owned=yes | title=<SAVE_TITLES> | saves=<BARE_FILE> | path=<ENDS_AS_IT_SAYS> | enters=enter
+     | program=(?!<ADDS_ENDINGS>).*
+file | owned=yes | title=<SAVE_TITLES> | saves=<BARE_FILE> | path=<ENDS_AS_IT_SAYS>
+     | does=<A_CLICK>|space|alt\+\w | dialog=(?!left).* | in=(split )?button|
+     | program=(?!<ADDS_ENDINGS>).*
 """)
 ####################################################################################################
 # Questions - the facts of an act, whether a person has to be asked, and in which words
@@ -5492,6 +5592,7 @@ OPENERS = ENTERING.union(CLICK_TOOLS).difference(
 # With one of these a dialog is a form, which asks nothing.
 FORM_PARTS = frozenset("tab, tabs, radio button, slider, spinner, list, tree, table".split(", "))
 ANSWERS_MOST = 7
+BESIDE_MOST = 4
 CLOSING = frozenset(
     "close minimize maximize restore schliessen minimieren maximieren fermer cerrar закрыть".split()
 )
@@ -5506,6 +5607,9 @@ OPENING = RUNNING.union(
 )
 # Where what is typed gets run.
 RUNNERS = rules_of(r"""
+console | plain= | owned= | line=\??[^?].* | in=edit|combo box|field|pane|control|window|group|
+     | control=(?!<SEARCHING>).*
+console | plain= | owned= | line=\??[^?].* | in=document|text | holds=|<PROMPTED>
 shell | program=<TERMINALS>|<REMOTES>
 shell | class=consolewindowclass|cascadia\S*|mintty|putty|vtwin\S*
 shell | program=<STUDIOS> | control=unnamed | in=<TEXTS>
@@ -5605,12 +5709,10 @@ def label_pressed(attempt: Attempt, does: str) -> str:
         return ""
     if attempt.program:
         names = [attempt.program.name]
-    if does.startswith("alt+"):  # a button of which a word begins so
-        names = [
-            control.name
-            for control in attempt.inside
-            if control.role in ANSWERING and f" {does[4:]}" in f" {fold_label(control.name)}"
-        ]
+    if does.startswith("alt+"):  # Windows does not tell which button has that letter
+        buttons = [control.name for control in attempt.inside if control.role in ANSWERING]
+        begin = [name for name in buttons if f" {does[4:]}" in f" {fold_label(name)}"]
+        names = begin or [name for name in buttons if does[4:] in fold_label(name)]
     elif shows and not opens:
         entry = attempt.known[-1]
         names = [entry.name] if has_form("AN_ENTRY", f"{entry.role}: {entry.name}") else []
@@ -5637,7 +5739,7 @@ def kind_of_dialog(attempt: Attempt, window: Window, facts: Facts) -> str:
             return "line"
         return "asks" if by_class or attempt.unanswered else ""
     if not roles.isdisjoint(FORM_PARTS):
-        return ""
+        return "" if roles.isdisjoint(FIELDS) else "form"
     if not roles.isdisjoint(FIELDS):
         return "line"
     answers = [
@@ -5655,15 +5757,28 @@ def answers_there(attempt: Attempt, label: str) -> bool:
         around = Rect(left - 600, top - 400, width + 1200, height + 500)
         there = [one for one in attempt.inside if around.overlaps(one.rect)]
         others = [fold_label(one.name) for one in there if has_form("PRESSED", one.role)]
-        if any(has_form("CANCELS", one) or "refuses" in said_by(one, ANSWERS) for one in others):
+        if any(has_form("DECLINES", one) or "refuses" in said_by(one, ANSWERS) for one in others):
             agrees = has_form("AGREEING", label)
+            fields_there = any(one.role in FIELDS for one in there)
+            if agrees and not fields_there and len(others) <= BESIDE_MOST:
+                return True
             texts = [fold(one.name) for one in there if one.role in ("text", "group", "pane")]
-            if agrees or not any(one.role in FIELDS for one in there):  # else it is a form
+            if agrees or not fields_there:  # else it is a form
                 return any(
                     has_form("ASKS", text) or (agrees and {*said_by(text, COMMANDS)} - {"password"})
                     for text in texts
                 )
     return False
+
+
+def answers_beside(attempt: Attempt, label: str) -> list[str]:
+    """Returns the few buttons around what is pressed if one of the others declines."""
+    rects = [one.rect for one in attempt.known[-1:]]
+    around = [Rect(rect.left - 400, rect.top - 120, 1000, 240) for rect in rects]
+    buttons = [one for one in attempt.inside if one.role in ANSWERING]
+    names = [fold_label(one.name) for one in buttons if any(map(one.rect.overlaps, around))]
+    declines = any(has_form("DECLINES", name) for name in names if name != label)
+    return names if declines and len(names) <= BESIDE_MOST else []
 
 
 def is_left(attempt: Attempt, window: Window, label: str) -> bool:
@@ -5706,7 +5821,7 @@ def decides(attempt: Attempt, label: str) -> bool:
             buttons = [one for one in buttons if line.overlaps(one.rect._replace(left=0))]
     names = [fold_label(control.name) for control in buttons]
     if not any(has_form("CANCELS", name) for name in names):
-        return False
+        names = answers_beside(attempt, label)
     # From elsewhere it is the default one, or one by its letter.
     said = [said_by(name, ANSWERS) for name in names if label not in names or name == label]
     return [] in said and ["goes on"] not in said
@@ -5725,6 +5840,14 @@ def lines_there(attempt: Attempt, line: str) -> str:
     if not any(lines):  # nobody knows what is there
         lines.append(UNKNOWN)
     return without_named(lines, attempt.task, "\n").lower()
+
+
+def name_there(attempt: Attempt, line: str) -> str:
+    """Returns what is the name of a file in a dialog, but for one that the task has."""
+    fields_there = [one for one in attempt.inside if has_form("FILE_FIELDS", one.name)]
+    names = [one.value or "" for one in fields_there]
+    files = [ntpath.basename(name.strip(' "\n')) for name in (line, *names)]
+    return without_named(files, attempt.task, "\n").strip(UNKNOWN + "\n")
 
 
 def item_opened(attempt: Attempt, label: str) -> str:
@@ -5765,6 +5888,7 @@ def facts_of(attempt: Attempt) -> Facts:
         "lost": has_lost(attempt, front),
         "unanswered": attempt.unanswered,
         "secret": attempt.holds_secret,
+        "plain": has_form("PLAIN", f"{window.program} {window.title}"),
     }
     facts = {
         **vars(typed),
@@ -5784,14 +5908,15 @@ def facts_of(attempt: Attempt) -> Facts:
         "class": window.class_name.lower(),
         "about": fold("; ".join(control.name for control in attempt.inside)),
         "decides": "",
-        "kind": "shows",
+        "saves": name_there(attempt, line),
     }
     if attempt.known:
         facts |= {"in": attempt.known[0].role, "holds": attempt.known[0].value or ""}
         facts["control"] = fold(attempt.known[-1].name) or "unnamed"
     label = facts["label"].rpartition("\n")[2]
-    if not explores or does in OPENERS or has_form("OPENS", label):
-        facts["kind"] = kind_of_item(attempt, front, item_opened(attempt, label))
+    opens = not explores or does in OPENERS or has_form("OPENS", label)
+    item = item_opened(attempt, label)
+    facts["kind"] = kind_of_item(attempt, front, item) if opens else "shows"
     facts["dialog"] = kind_of_dialog(attempt, window, facts)
     if label and is_left(attempt, window, label):
         facts["dialog"] = "left"
@@ -5803,14 +5928,12 @@ def facts_of(attempt: Attempt) -> Facts:
     facts["runner"] = ["", *rules_met(RUNNERS, facts)][-1]
     facts["runs"] = "\n".join(risky_lines(attempt, facts))
     attempt.notes = rules_met(NOTES, facts)
-    if "brings" in attempt.notes:
-        facts["unsent"] = "yes"
-    return facts
+    return {**facts, "unsent": "yes"} if "brings" in attempt.notes else facts
 
 
 def risky_lines(attempt: Attempt, facts: Facts) -> Iterator[str]:
     """Yields the lines for Windows to run that do more than show and no task says."""
-    behind = {"web": (), "shell": RUNNING}.get(facts["runner"], OPENING)
+    behind = {"web": (), "console": (), "shell": RUNNING}.get(facts["runner"], OPENING)
     for line in lines_run(attempt, facts):
         command = line.strip('"')
         if rules_met(SHOWING_ONLY, {**facts, "command": command}):
@@ -5835,7 +5958,7 @@ def lines_run(attempt: Attempt, facts: Facts) -> Iterable[str]:
     if not rules_met(ENTERED, facts):
         return ()
     line = facts["line"]
-    if facts["runner"] != "shell":  # what Windows tells is what will be entered
+    if facts["runner"] not in ("shell", "console"):  # what Windows tells is what will be entered
         fields_there = [*attempt.known, *attempt.inside]
         values = [control.value for control in fields_there if control.role in FIELDS]
         typed = line
@@ -5872,6 +5995,7 @@ RISKS_MEAN = {
     "share": "It may let others read what is yours.",
     "system": "It changes a setting of Windows or its services.",
     "terminal": "A terminal or another machine would run it.",
+    "unknown": "What it does there is not known, and your task does not name it.",
     "weighty": "It counts at once: money, a ledger, a server, another machine.",
 }
 TEXT_SHOWN = 1000  # characters that a person can be asked to read
@@ -5982,6 +6106,7 @@ def risks_to_confirm(attempt: Attempt, config: Config) -> list[str]:
     if not has_form("CALCULATORS", f"{facts['program']} {facts['title']}"):
         risks += said_by(facts["label"], COMMANDS)
     risks += [word for word in split_list(config.risky_words) if fold(word) in facts["label"]]
+    risks = [risk for risk in risks if risk != "unknown"] or risks
     if not risks and config.confirm == "always":
         risks = ["any act"]
     return [] if is_allowed(risks, attempt, config) else list(dict.fromkeys(risks))
@@ -6922,7 +7047,7 @@ def gate_controls(actuator: Actuator, attempt: Attempt) -> None:
             )
     roles = {control.role for control in attempt.known}
     does = keys_of(attempt.act) or attempt.act.name
-    matters = roles.intersection(ANSWERING)
+    matters = roles.intersection((*ANSWERING, "checkbox", "switch"))
     if does in OPENERS:
         matters |= roles & ROW_ROLES
     told_by = [window for window in attempt.reached if matters or is_dialog(window)]

@@ -61,7 +61,7 @@ class PlainDesktop:
         return self.place
 
     def foreground(self) -> agent.Window | None:
-        return agent.Window(1, self.title, "plain.exe", self.screen())
+        return agent.Window(1, self.title, "notepad.exe", self.screen())
 
     def window_at(self, point: agent.Point) -> agent.Window | None:
         return self.foreground()

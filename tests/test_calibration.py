@@ -218,7 +218,7 @@ class OnTheDemo(EngineCase):
 
     def clicked(self, correction: Any, scale: float) -> bool:
         """Whether a model of that fault hits the Start button near its corner."""
-        trial = self.trial(lambda _: {}, **SETTINGS)
+        trial = self.trial(lambda _: {}, confirm="never", **SETTINGS)
         trial.engine.correction = correction
         icon = agent.Rect(10, 677, 38, 38)  # at the left lower corner
         said = []

@@ -35,7 +35,7 @@ def labels(name: str) -> list[dict[str, Any]]:
 
 @cache
 def stage_of(program: str) -> Stage:
-    """A plain window of that program."""
+    """A window of that program; else of one that only edits a document, where labels decide."""
     window = Foreground("Window", path=f"C:\\{program}")
     return Stage(config={"acts_per_minute": 10_000}, window=window)
 
@@ -43,7 +43,7 @@ def stage_of(program: str) -> Stage:
 def is_wrong(row: dict[str, Any]) -> bool:
     """Whether a click on that label asks though it is ordinary, or does not name the risk that it is."""
     asked: list[str] = []
-    stage = stage_of(row.get("program", "program.exe"))
+    stage = stage_of(row.get("program", "winword.exe"))
     stage.actuator.confirm = lambda _, switch: bool(asked.append(switch))
     stage.attempt("click", element_name=row["label"], position=[300, 400])
     reasons = [entry.partition(" in ")[0] for entry in "".join(asked).split("; ")]

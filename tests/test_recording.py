@@ -23,14 +23,14 @@ from tests.seams import person_at_main
 from tests.test_main import CommandLineCase
 from tests.timing import comes_true
 
-WINDOW = agent.Window(7, "Customers", "office.exe", Rect(0, 0, 800, 600))
-NAME = Control("Name:", "edit", Rect(200, 100, 300, 30), value="", window=7, program="office.exe")
+WINDOW = agent.Window(7, "Customers", "soffice.exe", Rect(0, 0, 800, 600))
+NAME = Control("Name:", "edit", Rect(200, 100, 300, 30), value="", window=7, program="soffice.exe")
 CITY = replace(NAME, name="City:", rect=Rect(200, 150, 300, 30))
 SECRET = replace(NAME, name="PIN:", rect=Rect(200, 200, 300, 30), value=None, password=True)
 TICK = Control(
-    "Paid", "checkbox", Rect(200, 250, 90, 30), window=7, program="office.exe", checked=False
+    "Paid", "checkbox", Rect(200, 250, 90, 30), window=7, program="soffice.exe", checked=False
 )
-OK = Control("OK", "button", Rect(200, 300, 90, 30), window=7, program="office.exe")
+OK = Control("OK", "button", Rect(200, 300, 90, 30), window=7, program="soffice.exe")
 UNREAD = "keys that could not be read"
 TOO_QUICK = (
     "what an act was aimed at, which came before it was looked at; show it again more slowly"
@@ -344,7 +344,7 @@ class Steps(RecorderCase):
         self.form.front = replace(WINDOW, own=True)
         self.assertEqual(self.shown(hand.click("OK"), hand.press("backspace", "ctrl", "alt")), [])
         self.form.front = WINDOW
-        self.assertEqual(self.shown(hand.click("OK"), blocked_windows="office.exe"), [])
+        self.assertEqual(self.shown(hand.click("OK"), blocked_windows="soffice.exe"), [])
         self.assertRegex(str(self.recorder.gaps), "'Customers'.*is blocked")
 
     def test_nothing_is_kept_while_it_is_paused(self) -> None:
@@ -610,7 +610,7 @@ class Again(RecorderCase):
         self.shown(self.hand.press("f5"))
         self.assertEqual(self.here()[1], "")
         self.form.front = replace(WINDOW, program="other.exe")
-        self.assertRegex(self.here()[1], "office.exe is not there, but other.exe")
+        self.assertRegex(self.here()[1], "soffice.exe is not there, but other.exe")
 
 
 class Listening(unittest.TestCase):

@@ -52,7 +52,7 @@ class Book(Form):
     def show_list(self) -> None:
         for number, record in enumerate(self.records):
             place = Rect(600, 100 + 2 * number, 100, 2)
-            row = Control(" · ".join(record), "list item", place, window=7, program="office.exe")
+            row = Control(" · ".join(record), "list item", place, window=7, program="soffice.exe")
             self.controls[f"row {number}"] = row
 
     def hold(self, name: str, value: str) -> None:
@@ -126,7 +126,7 @@ def record(dumps: Path, check: str) -> None:
         }
         place = {
             "title": "Customers",
-            "program": "office.exe",
+            "program": "soffice.exe",
             "window": [0, 0, 320, 240],
             "control": control,
         }

@@ -20,7 +20,7 @@ class Form(PlainDesktop):
 
     def foreground(self) -> agent.Window:
         title = f"Form {self.number_in_front}"
-        return agent.Window(self.number_in_front, title, "form.exe", self.screen())
+        return agent.Window(self.number_in_front, title, "notepad.exe", self.screen())
 
     def button(self, name: str, down: bool) -> None:
         super().button(name, down)

@@ -195,7 +195,7 @@ class Fields(PlainDesktop):
             self.focus.value, self.focus.at = "", (0, 0)
 
 
-PLAIN = agent.Window(1, "Form", "form.exe", AREA)
+PLAIN = agent.Window(1, "Form", "notepad.exe", AREA)
 NAME, CITY = Rect(100, 10, 200, 20), Rect(100, 50, 200, 20)
 ON_NAME, ON_CITY = [300, 56], [300, 166]
 
