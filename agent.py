@@ -5110,7 +5110,7 @@ FILE_FIELDS (.*; )?(file ?name|folder|dateiname|ordner|nom du fichier|nombre|nom
 PROMPTED (.*\n)?[^\n>$#%»❯λ]*[>$#%»❯λ][^\n]*
 # Names of files without an ending, or with a dot in front, and folders of programs' settings.
 HIDDEN_FILE (.*\n)?\.[^\n]*
-BARE_FILE (.*\n)?(?!(<SHELL_FOLDERS>)(\n|$))[^.\n]+
+BARE_FILE (.*\n)?(?!(?i:<SHELL_FOLDERS>)(\n|$))[^.\n]+
 ENDS_AS_IT_SAYS (?!.*\(\*\.\w).*|.*".*
 ADDS_ENDINGS winword\.exe|excel\.exe|powerpnt\.exe|mspaint\.exe|wordpad\.exe
 TAKES_OVER ok|apply|save.*|submit|done|next\W*|continue|send|finish|create|update|confirm|sign in
@@ -5199,8 +5199,13 @@ def is_elsewhere(attempt: Attempt, window: Window) -> bool:
     return not at_home or any(has_form("ELSEWHERE", text) for text in told)
 
 
-def kind_of_item(attempt: Attempt, window: Window, name: str) -> str:
+def kind_of_item(attempt: Attempt, window: Window, label: str) -> str:
     """`shows` or `runs`: what opening an item does; empty where that is not known."""
+    # What a double click, Enter, or Open in its menu is about.
+    name = [*true_names(attempt.known), label][0]
+    picked = re.fullmatch(rf"{A_CLICK}\((.*)\)", attempt.typed.opened)
+    if picked and (has_form("OPENS", label) or not name):
+        name = picked[1]
     opens = [name] if has_form("ENDING_KNOWN", name) else []
     if has_form("EXPLORER", window.program):  # it leaves endings out: only the folder knows
         said = [f"{kind} {name}" for kind in ("folder", "ordner", "dossier", "is in")]
@@ -5771,16 +5776,6 @@ def answers_there(attempt: Attempt, label: str) -> bool:
     return False
 
 
-def answers_beside(attempt: Attempt, label: str) -> list[str]:
-    """Returns the few buttons around what is pressed if one of the others declines."""
-    rects = [one.rect for one in attempt.known[-1:]]
-    around = [Rect(rect.left - 400, rect.top - 120, 1000, 240) for rect in rects]
-    buttons = [one for one in attempt.inside if one.role in ANSWERING]
-    names = [fold_label(one.name) for one in buttons if any(map(one.rect.overlaps, around))]
-    declines = any(has_form("DECLINES", name) for name in names if name != label)
-    return names if declines and len(names) <= BESIDE_MOST else []
-
-
 def is_left(attempt: Attempt, window: Window, label: str) -> bool:
     """Tells whether this answers nothing, says no to a risk, or answers as the task says."""
     said = said_by(label.partition(",")[0], ANSWERS)
@@ -5821,7 +5816,15 @@ def decides(attempt: Attempt, label: str) -> bool:
             buttons = [one for one in buttons if line.overlaps(one.rect._replace(left=0))]
     names = [fold_label(control.name) for control in buttons]
     if not any(has_form("CANCELS", name) for name in names):
-        names = answers_beside(attempt, label)
+        names = [
+            fold_label(one.name)
+            for one, item in product(buttons, attempt.known[-1:])
+            if abs(one.rect.top - item.rect.top) <= 120
+            and abs(one.rect.left - item.rect.left) < 500
+        ]
+        declines = any(has_form("DECLINES", name) for name in names if name != label)
+        if not declines or len(names) > BESIDE_MOST:
+            return False
     # From elsewhere it is the default one, or one by its letter.
     said = [said_by(name, ANSWERS) for name in names if label not in names or name == label]
     return [] in said and ["goes on"] not in said
@@ -5848,15 +5851,6 @@ def name_there(attempt: Attempt, line: str) -> str:
     names = [one.value or "" for one in fields_there]
     files = [ntpath.basename(name.strip(' "\n')) for name in (line, *names)]
     return without_named(files, attempt.task, "\n").strip(UNKNOWN + "\n")
-
-
-def item_opened(attempt: Attempt, label: str) -> str:
-    # What a double click, Enter, or Open in its menu is about.
-    names = true_names(attempt.known)
-    picked = re.fullmatch(rf"{A_CLICK}\((.*)\)", attempt.typed.opened)
-    if picked and (has_form("OPENS", label) or not (names or label)):
-        return picked[1]
-    return names[0] if names else label
 
 
 # does (its keys, or its tool), text, enters, label (see label_pressed); in (the role of the
@@ -5908,15 +5902,14 @@ def facts_of(attempt: Attempt) -> Facts:
         "class": window.class_name.lower(),
         "about": fold("; ".join(control.name for control in attempt.inside)),
         "decides": "",
-        "saves": name_there(attempt, line),
+        "saves": name_there(attempt, line) if has_form("SAVE_TITLES", window.title) else "",
     }
     if attempt.known:
         facts |= {"in": attempt.known[0].role, "holds": attempt.known[0].value or ""}
         facts["control"] = fold(attempt.known[-1].name) or "unnamed"
     label = facts["label"].rpartition("\n")[2]
     opens = not explores or does in OPENERS or has_form("OPENS", label)
-    item = item_opened(attempt, label)
-    facts["kind"] = kind_of_item(attempt, front, item) if opens else "shows"
+    facts["kind"] = kind_of_item(attempt, front, label) if opens else "shows"
     facts["dialog"] = kind_of_dialog(attempt, window, facts)
     if label and is_left(attempt, window, label):
         facts["dialog"] = "left"
