@@ -162,7 +162,7 @@ def killed(case: Entering, count: int, kills: int, chance: random.Random) -> boo
     moments: list[str] = []
     wrong: list[str] = []
     output = ""
-    for number in range(kills + 1):
+    for number in range(kills + 2):  # the last time a row is done of which Wine lost a click before
         program = case.start(table)
         known = case.outcomes()
         if number < kills:
@@ -186,7 +186,7 @@ def killed(case: Entering, count: int, kills: int, chance: random.Random) -> boo
         outcome = rows[name]["outcome"] if name in rows else "nothing"
         if outcome not in ("unsure", "not proven"):
             wrong.append(f"{name} is missing, and told as {outcome}")
-    print("  killed at (entered by then, the last line's outcome): " + ", ".join(moments[:-1]))
+    print("  killed at (entered by then, the last line's outcome): " + ", ".join(moments[:kills]))
     counted = dict(Counter(row["outcome"] for row in rows.values()))
     print(f"{count} rows, killed {kills} times: {counted}; {'; '.join(wrong) or 'all true'}")
     if wrong:
