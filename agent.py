@@ -19386,7 +19386,7 @@ def write_results(run: Run, table: Table) -> None:
             patiently(partial(new.replace, path))
         except OSError as error:
             reason = f"{path} cannot be written: {error.strerror}"
-            raise AgentError(f"{reason}; close the program that has it open.") from None
+            raise AgentError(f"{reason}; close what has it open, or move it away.") from None
 
 
 def tell_row(run: Run, table: Table, row: TableRow) -> None:
@@ -19693,7 +19693,7 @@ def do_row(run: Run, table: Table, row: TableRow) -> None:
 
 def do_rows(run: Run, table: Table) -> Outcome:
     """Does what was shown or said for each row of a table, and counts what became of them."""
-    run.controls.one(None)  # whoever knows controls may have to start first
+    run.controls.wait_for_answer(run.clock)
     take_earlier(run, table)
     left = table.rest
     left += [row for row in table.rows if not row.outcome]

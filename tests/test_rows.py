@@ -1149,6 +1149,21 @@ class Later(RowsCase):
         _, typed = self.next_task(*again, answers=answers)
         self.assertEqual(typed, ["A", "Bern", "Otto", "Chur"])
 
+    def test_the_rows_of_a_table_are_known_after_a_next_task_of_its_run(self) -> None:
+        table = self.table("A;Bern")
+        answers = {
+            "Task:": TASK,
+            "Allow for all": "y",
+            "Type the next": "write it down",
+            "s does not.": "y",
+            "Enter to end": "",
+        }
+        self.next_task("--again", "--rows", table, answers=answers)
+        self.book.controls = Book(self.clock).controls  # which shows it in no list
+        self.assertEqual(self.rows(table)[0], 0)
+        self.assertEqual(self.outcomes(), ["skipped"])
+        self.assertEqual(self.book.records, [("A", "Bern")])
+
     def test_a_table_is_no_way_of_its_task(self) -> None:
         self.rows(self.table("A;Bern"))
         shutil.rmtree(self.run_folder(1))
