@@ -271,11 +271,6 @@ def to_grid(point: Point, area: Rect) -> Coordinate:
     return Coordinate(round(x), round(y))
 
 
-# An act with its name, or a box that the model looked at, as the journal and the page have it: a
-# drag and a box have x1, y1, x2 and y2, most acts x1 and y1.
-Mark = Mapping[str, object]
-
-
 class Size(NamedTuple):
     width: int
     height: int
@@ -6885,12 +6880,6 @@ def gate_arguments(actuator: Actuator, attempt: Attempt) -> None:
             refuse_chord(parse_chord(args[name]), actuator.blocked)
 
 
-def gate_acts_per_minute(actuator: Actuator, attempt: Attempt) -> None:
-    times = actuator.act_times
-    if len(times) == times.maxlen:
-        actuator.clock.sleep(max(0.0, times[0] + 60 - actuator.clock.now()))
-
-
 def wait_for_person(actuator: Actuator, seen_at: float) -> bool:
     """While the run is paused or the person is at work it waits; whether it did."""
     quiet_s = actuator.config.takeover_quiet
@@ -6908,8 +6897,11 @@ def wait_for_person(actuator: Actuator, seen_at: float) -> bool:
     return actuator.rest()
 
 
-def gate_person(actuator: Actuator, attempt: Attempt) -> None:
-    """Waits for the person; after that an act needs a new look."""
+def gate_waits(actuator: Actuator, attempt: Attempt) -> None:
+    """Waits for the next minute's acts and for the person; after that an act needs a new look."""
+    times = actuator.act_times
+    if len(times) == times.maxlen:
+        actuator.clock.sleep(max(0.0, times[0] + 60 - actuator.clock.now()))
     if wait_for_person(actuator, attempt.frame.taken_at):
         raise ToolError("The run was paused.", "stale_frame")
 
@@ -6950,8 +6942,15 @@ def targets_of(act: Act) -> Sequence[Coordinate | None]:
     return PLACES.get(act.name, [act.args.get(name) for name in names])
 
 
-def gate_places(actuator: Actuator, attempt: Attempt) -> None:
-    """Lets no place pass outside the working area, nor between or beside the monitors."""
+# They move a window or bring another one to the front, and no window gets them.
+MOVING_KEYS = frozenset(
+    "shift+win+left shift+win+right win+left win+right win+up win+down win+d win+m alt+tab"
+    " alt+escape".split()
+)
+
+
+def gate_area(actuator: Actuator, attempt: Attempt) -> None:
+    """Lets nothing pass outside the working area, nor between or beside the monitors."""
     places = []
     for place in targets_of(attempt.act):
         if place:
@@ -6968,20 +6967,9 @@ def gate_places(actuator: Actuator, attempt: Attempt) -> None:
             )
         refuse_gap(point, actuator.desktop)
     attempt.places = places
-
-
-# They move a window or bring another one to the front, and no window gets them.
-MOVING_KEYS = frozenset(
-    "shift+win+left shift+win+right win+left win+right win+up win+down win+d win+m alt+tab"
-    " alt+escape".split()
-)
-
-
-def gate_keyboard_in_area(actuator: Actuator, attempt: Attempt) -> None:
-    seen = attempt.frame.window
-    if not attempt.by_keyboard or not seen or keys_of(attempt.act) in MOVING_KEYS:
-        return
-    if actuator.outside(seen, attempt.frame):
+    seen = attempt.frame.window if attempt.by_keyboard else None
+    moves_window = keys_of(attempt.act) in MOVING_KEYS
+    if not moves_window and actuator.outside(seen, attempt.frame):
         raise ToolError(
             f"The keyboard is in a window outside the working area ({quoted_title(seen)});"
             f" click a window inside it first, and the keyboard comes there, or {FETCH}.",
@@ -7122,8 +7110,7 @@ def gate_confirm(actuator: Actuator, attempt: Attempt) -> None:
 Gate = Callable[[Actuator, Attempt], None]
 GATES_OF_THE_LOOK: tuple[Gate, ...] = (
     gate_fresh_frame,
-    gate_places,
-    gate_keyboard_in_area,
+    gate_area,
     gate_same_window,
     gate_windows,
     gate_controls,
@@ -7131,15 +7118,8 @@ GATES_OF_THE_LOOK: tuple[Gate, ...] = (
     gate_line_breaks,
     gate_same_window,  # once more, after other programs were asked for their controls
 )
-# The wait for the next minute and for the person come before what looks at the frame.
-GATES: tuple[Gate, ...] = (
-    gate_arguments,
-    gate_acts_per_minute,
-    gate_person,
-    gate_names,
-    *GATES_OF_THE_LOOK,
-    gate_confirm,
-)
+# The waits come before what looks at the frame.
+GATES: tuple[Gate, ...] = (gate_arguments, gate_waits, gate_names, *GATES_OF_THE_LOOK, gate_confirm)
 
 
 ####################################################################################################
@@ -11032,11 +11012,6 @@ def frame_size(area: Rect, config: Config) -> Size:
     return size if size.pixels and is_like else exact
 
 
-def screen_size(config: Config) -> Size:
-    """Returns the size of a usual screen, where there is none to ask."""
-    return frame_size(Rect(0, 0, 1920, 1080), config)
-
-
 # After an act: until the first look, between two, and until a first change is not awaited any more.
 SETTLE_FLOOR_S = 0.03
 SETTLE_INTERVAL_S = 0.03
@@ -14457,6 +14432,11 @@ def _draw_glow(
         edge = (place + stops[number - 1][0]) / 2
 
 
+# An act with its name, or a box that the model looked at, as the journal and the page have it: a
+# drag and a box have x1, y1, x2 and y2, most acts x1 and y1.
+Mark = Mapping[str, object]
+
+
 def mark_places(mark: Mark) -> list[Coordinate]:
     # Raises ToolError for a place outside the grid.
     places = []
@@ -17063,6 +17043,11 @@ def check_desktop(config: Config, desktop: Desktop, clock: Clock) -> Iterator[Fi
         yield Finding("controls", True, text, not knows, problems)
 
 
+def screen_size(config: Config) -> Size:
+    """Returns the size of a usual screen, where there is none to ask."""
+    return frame_size(Rect(0, 0, 1920, 1080), config)
+
+
 @dataclass
 class Asked(Asker):
     """Is a model that is examined: who it is, where, and in which grammar; None for tools."""
@@ -18523,27 +18508,6 @@ class Person:
         finally:
             logger.tell(PageText(place, ""))
             logger.tell(AnswerRecord(seconds=round(now() - begin, 3)))
-
-
-STOP_SIGNALS = ("SIGINT", "SIGTERM", "SIGBREAK", "SIGHUP")
-
-
-def stop_on_signals(stop: Stop) -> None:
-    # Ctrl+C, Ctrl+Break and SIGTERM set `stop`; a second Ctrl+C ends the program the hard way.
-
-    def handler(number: int, _frame: object) -> None:
-        if number == getattr(signal, "SIGHUP", None):
-            stop.set(CONSOLE_CLOSED)
-        elif number != signal.SIGINT:
-            stop.set("told to end by the system")
-        elif stop.reason:
-            raise KeyboardInterrupt
-        else:
-            stop.set("Ctrl+C")
-
-    for number in signal.Signals:
-        if number.name in STOP_SIGNALS:
-            signal.signal(number, handler)
 
 
 ####################################################################################################
@@ -20699,6 +20663,27 @@ def tell_end(run: Run, person: Person, stats: Stats, outcome: Outcome) -> None:
     for line in [*lines, ", ".join([*counted, spent])]:
         terminal.say(line, 0)
     person.hears_end(end, seconds)
+
+
+STOP_SIGNALS = ("SIGINT", "SIGTERM", "SIGBREAK", "SIGHUP")
+
+
+def stop_on_signals(stop: Stop) -> None:
+    # Ctrl+C, Ctrl+Break and SIGTERM set `stop`; a second Ctrl+C ends the program the hard way.
+
+    def handler(number: int, _frame: object) -> None:
+        if number == getattr(signal, "SIGHUP", None):
+            stop.set(CONSOLE_CLOSED)
+        elif number != signal.SIGINT:
+            stop.set("told to end by the system")
+        elif stop.reason:
+            raise KeyboardInterrupt
+        else:
+            stop.set("Ctrl+C")
+
+    for number in signal.Signals:
+        if number.name in STOP_SIGNALS:
+            signal.signal(number, handler)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
