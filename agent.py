@@ -16080,9 +16080,12 @@ class Stats:
                 "settle": (record.settle_ms or 0) / 1000,
             }
             self._refused = self._refused or record.refused != ""
-            hits = [hit for hit in record.targets or () if "box" in hit]
-            # What holds others is not what was hit.
-            item["hits"] = [hit for hit in hits if hit.get("role") not in HOLDERS]
+            item["hits"] = [
+                hit
+                for hit in record.targets or ()
+                # What holds others is not what was hit.
+                if "box" in hit and hit.get("role") not in HOLDERS
+            ]
         elif isinstance(record, ActionRecord):
             lost = record.tool == "no_call" or record.changed is False
             sums["wasted"] = int(lost or self._refused)
@@ -17939,25 +17942,23 @@ class McpClient:
         try:
             with os.fdopen(said, "rb") as stream:
                 for line in iter(partial(stream.readline, MCP_LINE_MOST), b""):
-                    self._hear(line)
+                    message: JsonDict = {}
+                    revision = ""
+                    told: Any = "parse"
+                    with suppress(ValueError):
+                        message = json_object(strict_json(line))
+                        if type(message.get("id", "")) not in (str, int):
+                            message.clear()
+                        about = json_object(found_at(message, "params._meta"))
+                        revision = str(about.get(MCP_REVISION, ""))
+                        told = self._told_at_once(message, revision)
+                    if isinstance(told, str):
+                        data = {"supported": MCP_REVISIONS, "requested": revision}
+                        self._send(id=message.get("id"), error={**MCP_FAULTS[told], "data": data})
+                    elif told is not None:
+                        self._send(id=message["id"], result=told)
         finally:
             self.stop.set("the client has ended")
-
-    def _hear(self, line: bytes) -> None:
-        message: JsonDict = {}
-        revision = ""
-        told: Any = "parse"
-        with suppress(ValueError):
-            message = json_object(strict_json(line))
-            if type(message.get("id", "")) not in (str, int):
-                message.clear()
-            revision = str(json_object(found_at(message, "params._meta")).get(MCP_REVISION, ""))
-            told = self._told_at_once(message, revision)
-        if isinstance(told, str):
-            data = {"supported": MCP_REVISIONS, "requested": revision}
-            self._send(id=message.get("id"), error={**MCP_FAULTS[told], "data": data})
-        elif told is not None:
-            self._send(id=message["id"], result=told)
 
     def _told_at_once(self, message: JsonDict, revision: str) -> Any:
         # A result, the name of a fault, or nothing: a call is answered later, a notification never.
