@@ -11933,7 +11933,7 @@ def recorded_way(folder: Path, after: int = 0) -> Way:
     if journal.damaged or not steps:  # with a line lost, maybe an act
         reason = "it is damaged" if steps else "nothing was done in it"
         raise AgentError(f"{folder} cannot be repeated: {reason}.")
-    settings["max_steps"] = len(steps)
+    settings["max_steps"] = 2 * len(steps)  # a box may be set again
     return Way(folder, steps, settings)
 
 
@@ -13436,7 +13436,7 @@ def shown_step_here(
 ) -> tuple[Step, str]:
     """A step that was shown, aimed at its control as that stands now, or why it cannot be done.
 
-    It waits for the box that the one `before` has to leave as it was left then.
+    If the box of the one `before` is not as that left it, this one waits for it.
 
     Who a control is comes before how it looks: pixels count only where Windows names nothing.
     """
@@ -13452,7 +13452,7 @@ def shown_step_here(
     if before and before.checked is not None:
         left = found_again(before.target, [*chain(*map(known, held.values()))])
         if left and left.checked not in (None, before.checked):
-            return step, f"{quoted_control(left)} is {'' if left.checked else 'not '}checked"
+            return before, f"{quoted_control(left)} is {'' if left.checked else 'not '}checked"
     if then["role"] is None:
         return step, "nobody looked at what it was aimed at in time when it was shown"
     if then["role"] and not aims_of(step.act) or keys_of(step.act):
@@ -13520,6 +13520,7 @@ class Repeat(Loop):
         self.way = way
         self.deed: Deed | None = None  # of this turn
         self.repairs: list[str] = []  # what was found elsewhere
+        self.set_again: set[int] = set()  # steps whose box was not as they left it
         for step in way.steps:
             if run.actuator.secrets.unknown(step.act.text):
                 needs = f"{step.act} needs the value of a secret; give its name with --secret."
@@ -13563,6 +13564,11 @@ class Repeat(Loop):
             if clock.now() >= end:
                 break
             clock.sleep(0.25)
+        number = step.act.way or 0
+        if number == way.next and number not in self.set_again:  # a click that a program lost
+            self.set_again.add(number)
+            way.next -= 1
+            return self.wait_for_place()
         moved = self.shown_elsewhere(step, look)
         if moved:
             return moved, look

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import csv
 import io
 import json
@@ -22,7 +23,7 @@ from tests.scripted import call, role_of, text
 from tests.seams import clock_of_main, desktop_of_main, person_at_main
 from tests.test_ending import Model, SaysYes
 from tests.test_main import CommandLineCase
-from tests.test_recording import CITY, NAME, OK, WINDOW, Form
+from tests.test_recording import CITY, NAME, OK, TICK, WINDOW, Form
 
 TASK = "enter a customer"
 EXAMPLES = {"name": "Meier, Anna", "city": "Basel"}
@@ -91,7 +92,8 @@ class Book(Form):
 
 
 # What was shown: which control, its role, what was done to it.
-STEPS = (
+Steps = tuple[tuple[str, str, dict[str, Any]], ...]
+STEPS: Steps = (
     (
         "Name:",
         "edit",
@@ -110,12 +112,12 @@ STEPS = (
 )
 
 
-def record(dumps: Path, check: str) -> None:
+def record(dumps: Path, check: str, steps: Steps = STEPS) -> None:
     """A task that a person showed once, in this folder."""
     lines: list[dict[str, Any]] = [
         {"kind": "run", "model": "shown by hand", "profile": "planner", "task": TASK}
     ]
-    for turn, (name, role, intent) in enumerate(STEPS, 1):
+    for turn, (name, role, intent) in enumerate(steps, 1):
         control = {
             "role": role,
             "name": name,
@@ -141,6 +143,42 @@ def record(dumps: Path, check: str) -> None:
     folder = dumps / "run_0001"
     folder.mkdir(parents=True)
     (folder / "turns.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines), "utf-8")
+
+
+class Ticked(Book):
+    """A form with a box, of which the first clicks are lost, as on a busy machine."""
+
+    def __init__(self, clock: Any, lost: int) -> None:
+        super().__init__(clock)
+        self.controls = {"Paid": TICK, "OK": OK}
+        self.lost = lost
+        self.pressed: list[str] = []
+
+    def button(self, name: str, down: bool) -> None:
+        for key, control in self.controls.items() if not down else ():
+            if control.rect.contains(self._cursor):
+                self.pressed.append(key)
+                if key == "Paid" and self.pressed.count(key) > self.lost:
+                    self.controls = {**self.controls, key: replace(TICK, checked=True)}
+
+
+class Boxes(CommandLineCase):
+    def test_a_box_that_is_not_as_its_click_left_it_is_set_once_more_before_what_comes_next(
+        self,
+    ) -> None:
+        click = {"tool": "click", "args": {"element_name": "it"}}
+        steps = (("Paid", "checkbox", {**click, "checked": True}), ("OK", "button", click))
+        record(self.folder / "dumps", "", copy.deepcopy(steps))
+        for option in (("--again", TASK), ("--replay", "1")):
+            for lost, presses, ends in ((0, 1, 0), (1, 2, 0), (2, 2, 1)):
+                form = Ticked(VirtualClock(), lost)
+                with desktop_of_main(lambda _, form=form: form), clock_of_main(form.clock):
+                    code, out, _ = self.main(
+                        *option, "--confirm", "never", "--set", "settle_cap_ms=1"
+                    )
+                done = ["Paid"] * presses + ["OK"] * (not ends)
+                self.assertEqual((form.pressed, code), (done, ends), out)
+                self.assertEqual("'Paid' (checkbox) is not checked" in out, bool(ends))
 
 
 class RowsCase(CommandLineCase):

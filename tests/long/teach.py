@@ -47,6 +47,7 @@ ALPHABETS = {
     "ru": "абвгдежзийклмнопрстуфхцчшщъыьэюяАБВГДЕЖЗИЙКЛМНОПРСТУФХЦЧШЩЪЫЬЭЮЯ0123456789!?.,",
 }
 PASSWORD = "hunter22Zebra"
+SHOWN_MOST = 4
 
 
 class Trial(FormPerson):
@@ -74,31 +75,42 @@ class Trial(FormPerson):
         form.process.kill()
         self.desktop.close("python.exe")
 
+    def show(self, name: str, answers: str, does: Callable[[], None], saved: Json) -> None:
+        """Shows one task; once more where the program says that it could not look in time."""
+        for _ in range(SHOWN_MOST):
+            form = self.form(100, 100)
+            program = self.teach(name, answers)
+            does()
+            output = self.shown(program)
+            print(output)
+            self.end_form(form)
+            if "Not kept" not in output and self.saved()[-1:] == [saved]:
+                return
+        raise AssertionError(f"it was not shown: {self.saved()}")
+
     def show_form(self) -> None:
         """Shows three tasks: a customer with two values, a record that is one, and a row's button."""
-        form = self.form(100, 100)
-        program = self.teach("enter a customer", "|name|city||||")
-        self.click(*self.at(150, 18))
-        self.type(SHOWN[0])
-        self.click(*self.at(220, 42))
-        self.hand("key", "Down")
-        self.hand("key", "Down")
-        self.hand("key", "Return")
-        self.click(*self.at(75, 66))
-        self.click(*self.at(100, 91))
-        print(self.shown(program))
-        program = self.teach("drop a record", "|who|||")
-        self.click(*self.at(300, 18))
-        self.click(*self.at(300, 91))
-        print(self.shown(program))
-        program = self.teach("remove Hanna", "||||")
-        self.click(*self.at(410, 62))
-        print(self.shown(program))
-        self.end_form(form)
-        expected: list[Json] = [{"name": SHOWN[0], "city": SHOWN[1], "paid": True}]
-        expected += [{"dropped": RECORDS[:1]}, {"removed": RECORDS[2]}]
-        if self.saved() != expected:
-            raise AssertionError(f"it was not shown: {self.saved()}")
+
+        def customer() -> None:
+            self.click(*self.at(150, 18))
+            self.type(SHOWN[0])
+            self.click(*self.at(220, 42))
+            for key in ("Down", "Down", "Return"):
+                self.hand("key", key)
+            self.click(*self.at(75, 66))
+            self.click(*self.at(100, 91))
+
+        def record() -> None:
+            self.click(*self.at(300, 18))
+            self.click(*self.at(300, 91))
+
+        def row() -> None:
+            self.click(*self.at(410, 62))
+
+        entered = {"name": SHOWN[0], "city": SHOWN[1], "paid": True}
+        self.show("enter a customer", "|name|city||||", customer, entered)
+        self.show("drop a record", "|who|||", record, {"dropped": RECORDS[:1]})
+        self.show("remove Hanna", "||||", row, {"removed": RECORDS[2]})
 
     def form_again(self, number: int, chance: random.Random) -> str:
         """Has one task done where all looks otherwise; gives what became of it."""
@@ -127,7 +139,9 @@ class Trial(FormPerson):
         if saved == [wanted] and code == 0:
             print(f"  {number}: done; {told}", flush=True)
             return "done"
-        why = "WRONG" if saved else "differs" if code else "lost"  # a click that Wine lost
+        # A click that Wine lost leaves nothing, or no record; anything else was done to another one.
+        why = "lost" if saved in ([], [{"dropped": []}]) else "WRONG"
+        why = "differs" if code and why == "lost" else why
         print(f"  {number}: {why}, {saved}, meant {wanted}; {told}\n{output}", flush=True)
         return why
 
