@@ -139,9 +139,7 @@ class Trial(FormPerson):
         if saved == [wanted] and code == 0:
             print(f"  {number}: done; {told}", flush=True)
             return "done"
-        # A click that Wine lost leaves nothing, or no record; anything else was done to another one.
-        why = "lost" if saved in ([], [{"dropped": []}]) else "WRONG"
-        why = "differs" if code and why == "lost" else why
+        why = "WRONG" if saved else "differs" if code else "lost"  # a click that Wine lost
         print(f"  {number}: {why}, {saved}, meant {wanted}; {told}\n{output}", flush=True)
         return why
 
