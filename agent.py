@@ -11823,11 +11823,17 @@ class Place:
         return rect and rect.scaled(self.frame.area, self.frame.rect)
 
 
+NO_PLACE = PlaceRecord()  # in older journals
+
+
 @dataclass
 class Step:
+    """Is an act that was done once: what the screen showed before it, and what it was aimed at."""
+
     act: Act
+    folder: Path  # of that run
     look: LookRecord
-    place: PlaceRecord | None  # older journals have none
+    place: PlaceRecord
     patience_s: float
     # Of one that is done for other values: the name of its own, and how it leaves a box.
     value: str | None = None
@@ -11837,11 +11843,11 @@ class Step:
     @property
     def target(self) -> JsonDict:
         """Gives what finds its control again, if a person showed it; else nothing."""
-        return self.place.control or {} if self.place else {}
+        return self.place.control or {}
 
     def aimed_at(self, target: JsonDict) -> Step:
         """Returns the same for another control."""
-        return replace(self, place=replace(self.place or PlaceRecord(), control=target))
+        return replace(self, place=replace(self.place, control=target))
 
     @property
     def example(self) -> str:
@@ -11893,7 +11899,7 @@ def recorded_way(folder: Path, after: int = 0) -> Way:
     settings: JsonDict = {}
     look = LookRecord()
     intent = IntentRecord()
-    place: PlaceRecord | None = None
+    place = NO_PLACE
     mouse: list[Any] = []  # its place, as in a call
     patience_s = REPLAY_PATIENCE_S
     for record in journal.records:
@@ -11926,7 +11932,8 @@ def recorded_way(folder: Path, after: int = 0) -> Way:
                     args[name] = mouse
             act = replace(words.parse(ToolCall(tool, args)), way=len(steps) + 1)
             if record.turn > after:
-                steps.append(Step(act, look, place, patience_s, intent.value, intent.checked))
+                made = (act, folder, look, place, patience_s, intent.value, intent.checked)
+                steps.append(Step(*made))
             if any(look.part) or look.title is None:
                 mouse = []
             patience_s = REPLAY_PATIENCE_S
@@ -12015,6 +12022,131 @@ def target_of(control: Control | None, point: Point, others: Sequence[Control]) 
     }
 
 
+def found_again(then: JsonDict, controls: Sequence[Control]) -> Control | None:
+    """The one control that a target describes; of equal ones, the one with the same row."""
+    row = then["row"]
+    who = [then["role"], then["name"]]
+    equal = [
+        one for one in controls if [one.role, one.name] == who and then["id"] in (None, one.id)
+    ]
+    if row or len(equal) > 1:  # all others may be gone by now, and the one that was meant, too
+        equal = [one for one in equal if row and stands_beside(row, one, controls)]
+    return equal[0] if len(equal) == 1 else None
+
+
+UNSET = "unset"  # kind of error: a box is not as the step before left it
+# Keys that act on what is in the window, or on what has the keyboard there.
+INSIDE = re.compile(rf"{WITHIN}|{'|'.join(map(re.escape, ENTERING))}")
+
+
+def step_here(step: Step, place: Place, before: Step | None = None) -> Step:
+    """Aims a step at its target here; raises ToolError that says why it cannot be done here.
+
+    Nothing else says so. What a person showed is done to who it was done to, wherever that stands
+    and however it looks: pixels count only where Windows names nothing. What a model did is done
+    where all that the window names and shows around it is as it was.
+    """
+    keys = keys_of(step.act)
+    if step.act.name in ("open_app", "focus_window") or "win" in keys.split("+"):
+        return step  # its name is enough, or the shell takes it
+    if step.target:
+        return shown_step_here(step, place, before)
+    why = "" if step.place is NO_PLACE else other_names(step.place, place.record)
+    if not why and (not keys or INSIDE.fullmatch(keys)):  # any other needs the right window at most
+        why = other_pixels(step, place)
+    if why:
+        raise ToolError(why)
+    return step
+
+
+def shown_step_here(step: Step, place: Place, before: Step | None) -> Step:
+    """The same of a step that was shown; the box of the one `before` has to be as that left it."""
+    then = step.target
+    act = step.act
+    role = then["role"]
+    program = step.place.program
+    frame = place.frame
+    windows = {
+        window.handle: window
+        for window in (place.window, frame.window)
+        if window and window.program == program
+    }
+    if not windows:
+        front = frame.window.program if frame.window else "nothing"
+        raise ToolError(f"{program} is not there, but {front}")
+    if role is None:
+        raise ToolError("nobody looked at what it was aimed at in time when it was shown")
+    known = [*chain(*map(place.controls.known, windows.values()))]
+    box = found_again(before.target, known) if before and before.checked is not None else None
+    if before and box and box.checked not in (None, before.checked):
+        state = "checked" if box.checked else "not checked"
+        raise ToolError(f"{quoted_control(box)} is {state}", UNSET)
+    if keys_of(act) or (role and not aims_of(act)):
+        focus = place.controls.one(None)
+        if role and focus and not found_again({**then, "row": []}, [focus]):
+            raise ToolError(f"the keyboard is in {quoted_control(focus)}, not in {then['name']!r}")
+        return step
+    if not role:
+        why = other_pixels(replace(step, place=NO_PLACE), place)
+        if why:
+            raise ToolError(why)
+        return step
+    control = found_again(then, known)
+    if control is None:
+        raise ToolError(f"there is no {role} {then['name']!r} as it was shown")
+    left, top, width, height = control.rect
+    across, down, across_most, down_most = then["at"]
+    point = Point(left + across * width // across_most, top + down * height // down_most)
+    if not frame.area.contains(point):
+        raise ToolError(f"{quoted_control(control)} is out of sight")
+    args = {**act.args, "position": to_grid(point, frame.area)}
+    if act.text and then["empty"] and control.value and "\n" not in control.value:
+        args["clear"] = True
+    done = step.checked is not None and step.checked == control.checked
+    if control.is_list and act.text:
+        done = control.value == act.text
+    return replace(step, act=replace(act, args=args), done=done)
+
+
+def other_pixels(step: Step, place: Place) -> str:
+    """Says what looks otherwise around a step's places, or ""; AgentError for a lost picture."""
+    frame = place.frame
+    rgb, *size = read_picture(step.folder, step.look.screenshot)
+    if Rect(0, 0, *size) != frame.rect:
+        return "the screen has another size"
+    before = rgb_to_bgrx(rgb)
+    now = rgb_to_bgrx(bgrx_to_rgb(frame.pixels))  # which tells nothing of unused bytes
+    spared = [place.eyes.pointer, Rect(*step.look.pointer)]
+    part = part_aimed_at(step.act, frame)
+    if step.place is not NO_PLACE:
+        part = part.union(Rect(*step.place.window)).intersection(frame.rect)
+    elif not aims_of(step.act):  # of an older version: the keyboard is where the mouse clicked
+        part = square_around(middle_of(spared[1]), REACH).intersection(part)
+    while letter := changed_letter(before, now, frame.width, part, spared):
+        known = place.tells_by_name(letter) if len(spared) < NAMED_MOST else None
+        if not known:
+            return f"something else stands at {to_grid(middle_of(letter), frame.rect)}"
+        spared.append(known)
+    return ""
+
+
+def other_names(then: PlaceRecord, now: PlaceRecord) -> str:
+    """Names what tells one window, or record, from another that looks the same."""
+    if (then.title, then.program) != (now.title, now.program):
+        return f"it would go to {now.title!r} ({now.program}), not to {then.title!r}"
+    # Other versions rounded otherwise.
+    if any(abs(one - other) > 1 for one, other in zip(then.window, now.window, strict=True)):
+        return "its window stands elsewhere"
+    for one, other in ((then.aimed, now.aimed), (then.around, now.around)):
+        if not one or not other:
+            continue
+        gone = next((name for name in one if name not in other), "nothing")
+        new = next((name for name in other if name not in one), "nothing")
+        if gone != new:
+            return f"there is {plain_line(new, 60)!r}, not {plain_line(gone, 60)!r}"
+    return ""
+
+
 def values_given(items: Iterable[str]) -> dict[str, str]:
     """Reads NAME=TEXT; raises ConfigError."""
     values: dict[str, str] = {}
@@ -12094,7 +12226,7 @@ def way_for(root: Path, task: str, again: bool = False) -> Way | None:
 def can_be_joined(way: Way) -> bool:
     """Tells whether each act says where it belongs; AgentError for a lost picture."""
     for step in way.steps:
-        read_picture(way.folder, step.look.screenshot)
+        read_picture(step.folder, step.look.screenshot)
         if step.look.title is None or None in targets_of(step.act):
             return False
     return True
@@ -13397,121 +13529,6 @@ WAY_CLAIM = (
 WAY_LEFT = "DONE SO FAR, as in an earlier run of this task: {}. THEN CAME {}"
 
 
-def other_pixels(step: Step, folder: Path, place: Place) -> str:
-    """Raises AgentError for a lost picture."""
-    frame = place.frame
-    rgb, *size = read_picture(folder, step.look.screenshot)
-    if Rect(0, 0, *size) != frame.rect:
-        return "the screen has another size"
-    before = rgb_to_bgrx(rgb)
-    now = rgb_to_bgrx(bgrx_to_rgb(frame.pixels))  # which tells nothing of unused bytes
-    spared = [place.eyes.pointer, Rect(*step.look.pointer)]
-    part = part_aimed_at(step.act, frame)
-    if step.place:
-        part = part.union(Rect(*step.place.window)).intersection(frame.rect)
-    elif not aims_of(step.act):  # of an older version: the keyboard is where the mouse clicked
-        part = square_around(middle_of(spared[1]), REACH).intersection(part)
-    while letter := changed_letter(before, now, frame.width, part, spared):
-        known = place.tells_by_name(letter) if len(spared) < NAMED_MOST else None
-        if not known:
-            return f"something else stands at {to_grid(middle_of(letter), frame.rect)}"
-        spared.append(known)
-    return ""
-
-
-def found_again(then: JsonDict, controls: Sequence[Control]) -> Control | None:
-    """The one control that a target describes; of equal ones, the one with the same row."""
-    row = then["row"]
-    who = [then["role"], then["name"]]
-    equal = [
-        one for one in controls if [one.role, one.name] == who and then["id"] in (None, one.id)
-    ]
-    if row or len(equal) > 1:  # all others may be gone by now, and the one that was meant, too
-        equal = [one for one in equal if row and stands_beside(row, one, controls)]
-    return equal[0] if len(equal) == 1 else None
-
-
-def shown_step_here(
-    step: Step, folder: Path, place: Place, before: Step | None = None
-) -> tuple[Step, str]:
-    """A step that was shown, aimed at its control as that stands now, or why it cannot be done.
-
-    If the box of the one `before` is not as that left it, this one waits for it.
-
-    Who a control is comes before how it looks: pixels count only where Windows names nothing.
-    """
-    then = step.target
-    program = step.place.program if step.place else ""
-    frame = place.frame
-    windows = [place.window, frame.window]
-    held = {window.handle: window for window in windows if window and window.program == program}
-    if not held:
-        front = frame.window.program if frame.window else "nothing"
-        return step, f"{program} is not there, but {front}"
-    known = place.controls.known
-    if before and before.checked is not None:
-        left = found_again(before.target, [*chain(*map(known, held.values()))])
-        if left and left.checked not in (None, before.checked):
-            return before, f"{quoted_control(left)} is {'' if left.checked else 'not '}checked"
-    if then["role"] is None:
-        return step, "nobody looked at what it was aimed at in time when it was shown"
-    if then["role"] and not aims_of(step.act) or keys_of(step.act):
-        focus = place.controls.one(None)
-        if then["role"] and focus and not found_again({**then, "row": []}, [focus]):
-            return step, f"the keyboard is in {quoted_control(focus)}, not in {then['name']!r}"
-        return step, ""
-    if not then["role"]:
-        return step, other_pixels(replace(step, place=None), folder, place)
-    control = found_again(then, [*chain(*map(known, held.values()))])
-    if control is None:
-        return step, f"there is no {then['role']} {then['name']!r} as it was shown"
-    across, down, width, height = then["at"]
-    box = control.rect
-    point = Point(box.left + across * box.width // width, box.top + down * box.height // height)
-    if not frame.area.contains(point):
-        return step, f"{quoted_control(control)} is out of sight"
-    args = {**step.act.args, "position": to_grid(point, frame.area)}
-    if step.act.text and then["empty"] and control.value and "\n" not in control.value:
-        args["clear"] = True
-    done = step.checked is not None and step.checked == control.checked
-    if control.is_list and step.act.text:
-        done = control.value == step.act.text
-    return replace(step, act=replace(step.act, args=args), done=done), ""
-
-
-# Keys that act on what is in the window, or on what has the keyboard there.
-INSIDE = re.compile(rf"{WITHIN}|{'|'.join(map(re.escape, ENTERING))}")
-
-
-def other_names(then: PlaceRecord, now: PlaceRecord) -> str:
-    """Names what tells one window, or record, from another that looks the same."""
-    if (then.title, then.program) != (now.title, now.program):
-        return f"it would go to {now.title!r} ({now.program}), not to {then.title!r}"
-    # Other versions rounded otherwise.
-    if any(abs(one - other) > 1 for one, other in zip(then.window, now.window, strict=True)):
-        return "its window stands elsewhere"
-    for one, other in ((then.aimed, now.aimed), (then.around, now.around)):
-        if not one or not other:
-            continue
-        gone = next((name for name in one if name not in other), "nothing")
-        new = next((name for name in other if name not in one), "nothing")
-        if gone != new:
-            return f"there is {plain_line(new, 60)!r}, not {plain_line(gone, 60)!r}"
-    return ""
-
-
-def why_not_here(step: Step, folder: Path, place: Place) -> str:
-    """Why this is not where the act belongs, "" if it is.
-
-    What needs no place, such as a shortcut, needs the right window at most.
-    """
-    keys = keys_of(step.act)
-    told = other_names(step.place, place.record) if step.place else ""
-    if told or (keys and not INSIDE.fullmatch(keys)):
-        return told
-    return other_pixels(step, folder, place)
-
-
 class Repeat(Loop):
     """The acts of an earlier run, while the screen is as it was before each of them."""
 
@@ -13553,38 +13570,37 @@ class Repeat(Loop):
         patience_s = way.steps[way.next].patience_s if way.reach == 1 else JOIN_PATIENCE_S
         end = clock.now() + patience_s
         while True:
-            step, why, look = self.nearest()
+            step, error, look = self.nearest()
             if step.done:
                 self.go_behind(step.act)
                 if way.next == len(way.steps):
                     self.end(step.act)
                 return self.wait_for_place()
-            if not why:
+            if not error:
                 return step.act, look
             if clock.now() >= end:
                 break
             clock.sleep(0.25)
-        number = step.act.way or 0
-        if number == way.next and number not in self.set_again:  # a click that a program lost
-            self.set_again.add(number)
+        if error.kind == UNSET and way.next not in self.set_again:  # a click that a program lost
+            self.set_again.add(way.next)
             way.next -= 1
             return self.wait_for_place()
         moved = self.shown_elsewhere(step, look)
         if moved:
             return moved, look
-        why = f"{step.act}: {why}; see {way.folder.name}/{step.look.screenshot}."
+        why = f"{step.act}: {error}; see {way.folder.name}/{step.look.screenshot}."
         self.leave(Outcome("differs", why))
         return None
 
-    def nearest(self) -> tuple[Step, str, Look]:
+    def nearest(self) -> tuple[Step, ToolError | None, Look]:
         """Finds the first step that may be next and whose place is here, else the next, and why."""
         run = self.run
         way = self.way
+        before = way.steps[way.next - 1] if way.next else None
         found = []
         seen = None
         for step in way.steps[way.next :][: way.reach]:
-            # What is found by its name may stand anywhere.
-            part = NOWHERE if step.target.get("role") else Rect(*step.look.part)
+            part = Rect(*step.look.part)
             if part != seen:
                 # The act's places are on the grid of that part, in a picture of its own size.
                 closer = middle_of(part) if part.width else None
@@ -13592,20 +13608,11 @@ class Repeat(Loop):
                 run.eyes.zoom(closer, size if size.pixels else None)
                 look = run.eyes.look()
                 seen = part
-            place = Place(step.act, look.frame, run.eyes, run.controls)
-            # Its name is enough, or the shell takes it.
-            if step.act.name in ("open_app", "focus_window") or "win" in keys_of(step.act).split(
-                "+"
-            ):
-                why = ""
-            elif step.target:
-                before = way.steps[way.next - 1] if way.next else None
-                step, why = shown_step_here(step, way.folder, place, before)
-            else:
-                why = why_not_here(step, way.folder, place)
-            found.append((step, why, look))
-            if not why:
-                return found[-1]
+            try:
+                place = Place(step.act, look.frame, run.eyes, run.controls)
+                return step_here(step, place, before), None, look
+            except ToolError as error:
+                found.append((step, error, look))
         return found[0]
 
     def go_behind(self, act: Act) -> None:
@@ -19463,7 +19470,7 @@ class RowRepeat(Repeat):
                 found = (
                     found_again(step.target, self.run.controls.known(window))
                     for window in self.run.eyes.desktop.windows()  # the one in front comes first
-                    if step.target["role"] and step.place and window.program == step.place.program
+                    if step.target["role"] and window.program == step.place.program
                 )
                 value = next(filter(None, found), NO_CONTROL).value
                 held = (value or "").replace("\r\n", "\n")
@@ -19520,7 +19527,7 @@ def ask_about_table(run: Run, table: Table) -> None:
     acts = []
     foreseen = []
     for number, step in enumerate(table.steps, 1):
-        place = step.place or PlaceRecord()
+        place = step.place
         there = (place.title, place.program)
         open_ones = [one for one in run.eyes.windows() if (one.title, one.program) == there]
         reached = open_ones[:1] or [Window(0, *there)]
@@ -19638,7 +19645,7 @@ def do_row(run: Run, table: Table, row: TableRow) -> None:
             row.outcome = "unsure"  # nobody can tell which act sends it
             tell_row(run, table, row)
             raise End(run_agent(run))
-        place = table.steps[0].place or PlaceRecord()
+        place = table.steps[0].place
         front = run.eyes.desktop.foreground()
         if not front or front.program != place.program:
             look = LookRecord(program=place.program, title=place.title)

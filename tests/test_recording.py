@@ -492,6 +492,14 @@ def until_done(act: Iterator[list[Note]]) -> Iterator[list[Note]]:
             return
 
 
+def why_not(step: agent.Step, place: agent.Place, *before: agent.Step) -> tuple[agent.Step, str]:
+    """The step as it can be done there, or why it cannot."""
+    try:
+        return agent.step_here(step, place, *before), ""
+    except agent.ToolError as error:
+        return step, str(error)
+
+
 class Again(RecorderCase):
     """A control is found again by what it is, wherever it stands and however it looks."""
 
@@ -508,7 +516,7 @@ class Again(RecorderCase):
 
     def here(self) -> tuple[agent.Step, str]:
         (step, *_), place = self.place()
-        return agent.shown_step_here(step, self.logger.folder, place)
+        return why_not(step, place)
 
     def test_it_is_acted_on_where_it_stands_now(self) -> None:
         self.shown(self.hand.click("OK"))
@@ -584,9 +592,9 @@ class Again(RecorderCase):
     def test_the_next_step_waits_for_the_box_that_was_left_otherwise(self) -> None:
         self.shown(self.hand.click("Paid"), self.hand.click("OK"))
         (box, step), place = self.place()
-        self.assertEqual(agent.shown_step_here(step, self.logger.folder, place, box)[1], "")
+        self.assertEqual(why_not(step, place, box)[1], "")
         self.form.controls["Paid"] = TICK
-        _, why = agent.shown_step_here(step, self.logger.folder, place, box)
+        _, why = why_not(step, place, box)
         self.assertEqual(why, "'Paid' (checkbox) is not checked")
 
     def test_what_a_field_holds_by_now_is_replaced(self) -> None:
