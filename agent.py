@@ -18669,13 +18669,13 @@ class Recorder:
     say: Say
     steps: list[ShownStep] = field(default_factory=list)
     gaps: Counter[str] = field(default_factory=Counter)  # what could not be kept, and how often
-    _listen: Callable[[], Iterable[Note]] = tuple
     _ticks: Callable[[], int] = int  # tells the time as notes do
     _written: int = 0  # so many steps are in the journal
-    _waiting: list[Note] = field(default_factory=list)  # what was heard and not yet taken
     _acted_ms: int = 0  # when the last thing was done
     _press: tuple[Note, Seen] | None = None
     _front: Seen = field(init=False)  # what had the keyboard when it was quiet
+    # What the last step's control was like by then, until it is known that nothing was done before.
+    _reading: tuple[Seen, Control | None] | None = None
     # What was under the mouse where it rested, the latest last.
     _looks: deque[Seen] = field(default_factory=partial(deque, maxlen=LOOKS_KEPT))
     _rest: tuple[Point, int] = (Point(0, 0), 0)  # where the mouse is, and since when
@@ -18693,23 +18693,21 @@ class Recorder:
 
     def watch(self, listen: Callable[[], Iterable[Note]], ticks: Callable[[], int]) -> None:
         """Records until the stop is set; what was done while it pauses is left out."""
-        self._listen = listen
         self._ticks = ticks
         stop = self.eyes.actuator.stop
         self._front = self._seen()
         is_over = False
         while not is_over:
             is_over = bool(stop.reason)  # what was done before that is taken still
-            notes = [*self._waiting, *listen()]
-            self._waiting = []
+            notes = [*listen()]
             try:
                 for note in notes:
+                    self._count_reading(note.ms)
                     if not stop.paused:
                         self.take(note)
                     self._acted_ms = note.ms
                 if stop.paused:
-                    self._leave_field()
-                    self._write_last()
+                    self._finish_last()
                 elif not notes:
                     self._look_around()
             except Win32Error as error:  # the desktop was locked, a monitor was unplugged
@@ -18717,6 +18715,10 @@ class Recorder:
             self.eyes.clock.sleep(LISTEN_S)
         if self._is_unread:
             self._read_back()
+        self._finish_last()
+
+    def _finish_last(self) -> None:
+        self._count_reading(math.inf)
         self._leave_field()
         self._write_last()
 
@@ -18796,15 +18798,21 @@ class Recorder:
     def _read_back(self) -> None:
         # What came of the last input: what a field holds, how a click left its box or its list.
         step = self._last
-        # Who is asked for much is slow with the next key of somebody who types.
-        front = self._seen(lists=not (step and step.entry))
         shown = step.seen.control if step else None
         now = self.controls.one(middle_of(shown.rect)) if shown else None
-        self.eyes.clock.sleep(LISTEN_S)
-        self._waiting = [*self._listen()]
-        if self._waiting:  # of which it may have come
+        # Who is asked for much is slow with the next key of somebody who types.
+        self._front = self._seen(lists=not (step and step.entry))
+        self._reading = (self._front, now)
+
+    def _count_reading(self, done_ms: float) -> None:
+        # Unless the next thing was done by then: it may have come of that.
+        reading = self._reading
+        self._reading = None
+        if not reading or reading[0].named_ms >= done_ms:
             return
-        self._front = front
+        front, now = reading
+        step = self._last
+        shown = step.seen.control if step else None
         if not step or not shown:
             return
         entry = step.entry

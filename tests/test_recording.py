@@ -403,6 +403,15 @@ class Steps(RecorderCase):
         self.assertEqual(seen, [0, 1])
 
 
+class Slow(Form):
+    """A desktop of which a picture takes its time."""
+
+    def capture(self, *where: Any) -> agent.Frame:
+        frame = super().capture(*where)
+        self.clock.sleep(0.2)
+        return frame
+
+
 class LooksBefore(RecorderCase):
     """What a click was aimed at is told by a look that was complete before it, or not at all."""
 
@@ -427,12 +436,6 @@ class LooksBefore(RecorderCase):
     def test_names_count_where_a_press_came_before_their_picture_and_an_older_picture_does(
         self,
     ) -> None:
-        class Slow(Form):
-            def capture(self, *where: Any) -> agent.Frame:
-                frame = super().capture(*where)
-                self.clock.sleep(0.2)
-                return frame
-
         self.form = Slow(VirtualClock(), NAME, OK)
         self.late_ms = 150
         self.shown(Hand(self.form).click("OK"))
@@ -458,6 +461,29 @@ class LooksBefore(RecorderCase):
             self.form._cursor = agent.middle_of(OK.rect)
             self.shown(iter([[]] * looks), self.hand.click("OK"))
             self.assertEqual(self.there(), (["OK"], 0), looks)
+
+    def test_what_was_read_before_the_next_act_counts_though_that_came_before_its_picture(
+        self,
+    ) -> None:
+        self.late_ms = 100
+        for pause in range(6, 12):
+            self.form = Slow(VirtualClock(), TICK, OK)
+            paid = until_done(Hand(self.form).click("Paid"))
+            self.shown(paid, iter([[]] * pause), self.at_once("OK", OK))
+            self.assertEqual(self.there(), (["Paid", "OK"], 0), pause)
+
+    def test_what_was_read_after_the_next_act_does_not_count(self) -> None:
+        def clears() -> Iterator[list[Note]]:
+            self.form.controls["Paid"] = TICK
+            yield from [[]] * 3  # in which nobody tells of it yet
+            yield from self.at_once("OK", OK)
+
+        self.late_ms = 60
+        for pause in range(2, 10):
+            self.form.controls["Paid"] = TICK
+            paid = until_done(self.hand.click("Paid"))
+            self.shown(paid, iter([[]] * pause), clears())
+            self.assertTrue(self.recorder.steps[0].checked, pause)
 
     def test_a_look_that_began_before_the_last_act_is_not_used(self) -> None:
         quick = until_done(self.hand.click("OK", "right"))
