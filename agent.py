@@ -10314,12 +10314,13 @@ class Message:
         if not self.image:
             thought = f"<think>\n{self.thought}\n</think>\n\n" if self.thought else ""
             return {"role": self.role, "content": thought + self.text, **self.more}
-        parts: list[JsonDict] = [
-            {"type": "text", "text": self.before},
-            {"type": "image_url", "image_url": {"url": PNG_URL + self.image.decode()}},
-            {"type": "text", "text": self.text},
-        ]
-        return {"role": self.role, "content": [part for part in parts if part.get("text") != ""]}
+        parts: list[JsonDict] = []
+        if self.before:
+            parts.append({"type": "text", "text": self.before})
+        parts.append({"type": "image_url", "image_url": {"url": PNG_URL + self.image.decode()}})
+        if self.text:
+            parts.append({"type": "text", "text": self.text})
+        return {"role": self.role, "content": parts}
 
     def in_words(self) -> Message:
         # For a model that knows its tools from the text.
@@ -10681,15 +10682,15 @@ class Session(Asker):
         hide = self.logger.hide
         told = [(settings, json.dumps(settings, ensure_ascii=False))]
         hidden = []
+        pictures = 0  # bytes of the request
+        image_tokens = 0
         for message in messages:  # whatever it came from: what leaves holds no secret
-            message = replace(
-                message,
-                text=hide(message.text),
-                before=hide(message.before),
-                more=hide(message.more),
-                thought=hide(message.thought),
-            )
+            said = [message.text, message.before, message.thought, message.more]
+            text, before, thought, more = hide(said)
+            message = replace(message, text=text, before=before, thought=thought, more=more)
             hidden.append(message)
+            pictures += len(message.image)
+            image_tokens += message.image_tokens
             told.append((message.to_json(), str(message)))
         sent = []
         parts: JsonDict = {}
@@ -10711,8 +10712,7 @@ class Session(Asker):
         reply = self.server.complete(body)
         besides_s = self.clock.now() - begin - reply.seconds
         reply = replace(reply, message=hide(reply.message))
-        size = len(body) - sum(len(message.image) for message in hidden)
-        image_tokens = sum(message.image_tokens for message in hidden)
+        size = len(body) - pictures
         if reply.usage.prompt and not image_tokens:
             self._token_chars = max(self._token_chars, size / reply.usage.prompt)
         warnings = reply_warnings(reply, self.model, image_tokens, size, self._token_chars)
@@ -10720,14 +10720,14 @@ class Session(Asker):
         self._tell_exchange(title, [*reply_lines(reply.message), *warnings.values()])
         for kind, warning in warnings.items():
             self.say_once(kind, f"warning: {warning}")
-        thought = len(thoughts(reply.message)) // CHARACTERS_OF_A_TOKEN
+        thinks = len(thoughts(reply.message)) // CHARACTERS_OF_A_TOKEN
         self.logger.tell(
             ReplyRecord(
                 call=call,
                 role=role.name,
                 message=reply.message,
                 finish_reason=reply.finish_reason,
-                tokens={**reply.usage._asdict(), "thought": thought},
+                tokens={**reply.usage._asdict(), "thought": thinks},
                 seconds=round(reply.seconds, 3),
                 request=round(max(0.0, besides_s), 3),
             )
@@ -10931,10 +10931,13 @@ def keep_screen(screens: Screens, frame: Frame) -> tuple[Size, bytes]:
 def is_new(screens: Screens, frame: Frame, box: Rect, carets: int = 1) -> bool:
     """Tells whether no screen looked there as this one does, which is one of them now."""
     # What changes by itself elsewhere, such as a clock, does not make it new.
-    alike = [clean for rect, clean in screens if rect == frame.rect]
+    before = [*screens]
     size, now = keep_screen(screens, frame)
     part = box.scaled(frame.rect, Rect(0, 0, *size))
-    return all(difference(clean, now, size.width, 1, part, carets) for clean in alike)
+    for rect, clean in before:
+        if rect == frame.rect and not difference(clean, now, size.width, 1, part, carets):
+            return False
+    return True
 
 
 LETTER_LEAST = 2  # pixels of the width and the height of what may be a letter
@@ -11004,9 +11007,9 @@ def frame_size(area: Rect, config: Config) -> Size:
     percent = max(config.capture_scale_percent, 0) or 100
     most = math.sqrt(config.image_tokens / (area.width * area.height)) * PATCH
     scale = min(percent / 100, most)
-    exact = Size(*(int(side * scale + 1e-6) or 1 for side in area[2:]))
+    exact = Size(int(area.width * scale + 1e-6) or 1, int(area.height * scale + 1e-6) or 1)
     step = 1 if config.described else PATCH
-    size = Size(*(side // step * step for side in exact))
+    size = Size(exact.width // step * step, exact.height // step * step)
     stretched = size.height * area.width - size.width * area.height
     is_like = abs(stretched) <= DISTORTION_MOST * size.width * area.height
     return size if size.pixels and is_like else exact

@@ -262,7 +262,9 @@ class Trial:
         frame, events = desktop.look(self.number, seen), desktop.events
         risky = is_risky(act)
         done = self.actuator.perform(act, frame)
-        desktop.told.append([act.name, agent.shown_args(act.args), done.result, done.refused, done.acted])
+        desktop.told.append(
+            [act.name, agent.shown_args(act.args), done.result, done.refused, done.acted]
+        )
         came = desktop.events != events
         if risky and came and done.acted:
             desktop.note(not self.allowed(), f"{act} without a yes")
