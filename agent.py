@@ -3231,15 +3231,6 @@ ROWS_MOST = 60
 WM_NULL = 0x0000
 
 
-def popups_of(api: Win32, handle: int) -> list[int]:
-    """Returns the windows of its process above a window: menus, drop-down lists."""
-    process = window_process(api, handle)
-    listed = windows_of(api.EnumWindows)
-    above = listed.index(handle) if handle in listed else 0  # immersive ones are not listed
-    shown = filter(api.IsWindowVisible, listed[:above])
-    return [window for window in shown if window_process(api, window) == process][-POPUPS_MOST:]
-
-
 # Of a query's time; the rest is for the answer to arrive.
 WORKER_SHARE = 0.8
 CONTROLS_MOST = 300
@@ -3297,7 +3288,15 @@ def _told(source: Source, where: Where, inner: int, end: float) -> Iterator[Cont
     # What one source knows; of a window and its pop-ups what can be seen and tells.
     api = source.api
     whole = isinstance(where, Window)
-    for handle in [*popups_of(api, inner), inner] if whole else [inner]:
+    handles = []
+    if whole:  # the windows of its process above it: menus, drop-down lists
+        process = window_process(api, inner)
+        listed = windows_of(api.EnumWindows)
+        above = listed.index(inner) if inner in listed else 0  # immersive ones are not listed
+        for handle in listed[:above]:
+            if api.IsWindowVisible(handle) and window_process(api, handle) == process:
+                handles.append(handle)
+    for handle in [*handles[-POPUPS_MOST:], inner]:
         window = int(api.GetAncestor(handle, GA_ROOT) or 0)
         process = window_process(api, handle)
         element = source.at(handle, where)
