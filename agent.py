@@ -8300,16 +8300,23 @@ _NAME = r"""(?:=| name=)["']?(?P<name>[\w.\-]{1,100})["']?>"""
 _BARE = r"\s*(?i:```[\w-]*\s*)?(?i:<(?:tools?|response|json)>\s*)?(?=\{|\[\s*\{)"
 _BARE_END = re.compile(r"(?:</(?:tools?|response|json)>\s*)?(?:```\s*)?\Z", re.I)
 
-# Thoughts, whose calls do not count; the end of one, behind which a reply begins anew; the tags of
-# the models' templates.
-_TAG = r"(?:<tool_call>|<function_call>|\[TOOL_REQUEST\])\s*"
+# The tags around a call in the models' templates, each with its end; <function=name> and what only
+# some models write (see _OBJECT_FORMS) begin alike.
+TAGS = {
+    "<tool_call>": "</tool_call>",
+    "<function_call>": "</function_call>",
+    "[TOOL_REQUEST]": "[END_TOOL_REQUEST]",
+}
+_TAG = rf"(?:{'|'.join(map(re.escape, TAGS))})\s*"
+_TAG_BEGINS = r"<\|?tool_call|<function|\[TOOL_"
+# Thoughts, whose calls do not count; the end of one, behind which a reply begins anew; the tags.
 _OPENER = re.compile(
     rf"{_THOUGHT}|(?P<end>{_THOUGHT_END.pattern})(?P<bare>{_BARE})?"
     rf"|(?P<call>(?:{_TAG})?<function{_NAME}\s*|{_TAG}(?!<function))"
 )
 
 # What must follow JSON behind a tag.
-_NEXT = re.compile(r"</|<tool_call>|<function|<think>|\[(?:END_)?TOOL_REQUEST\]|```|\{|\Z")
+_NEXT = re.compile(rf"</|{_TAG}|<function|<think>|\[END_TOOL_REQUEST\]|```|\{{|\Z")
 
 # The arguments of a call that lacks but its last brace.
 _LEVEL = r'[^{}"]*(?:"[^"\\]*(?:\\.[^"\\]*)*"[^{}"]*)*'  # whose braces are in texts
@@ -8350,10 +8357,6 @@ _FIELD_FORMS = {
         rf"<arg_key>\s*([\w.-]+)\s*</arg_key>\s*<arg_value>({_NO_TAG})()()</arg_value>\s*"
     ),
 }
-
-
-# Ends of a call in the reasoning.
-_CLOSING_TAGS = ("</tool_call>", "</function>", "[END_TOOL_REQUEST]")
 
 
 def _json_calls(text: str) -> _Found:
@@ -8421,7 +8424,7 @@ def _spoken_calls(text: str) -> list[object]:
 
 
 # What shows that words were meant as a call.
-_ATTEMPT = re.compile(r'<\|?tool_call|<function|\[TOOL_|"(?:name|arguments|parameters)"\s*:')
+_ATTEMPT = re.compile(rf'{_TAG_BEGINS}|"(?:name|arguments|parameters)"\s*:')
 
 
 def is_cut(reply: Reply) -> bool:
@@ -8452,7 +8455,7 @@ def _found_calls(reply: Reply) -> list[object]:
     calls = _spoken_calls(_CLOSABLE.sub(r"\g<0>}", said) if is_whole else said)
     # Some servers sort a real call into the reasoning: the only one, at its end.
     thought = _field_of_thoughts(message).rstrip()
-    if not said and is_whole and thought.endswith(_CLOSING_TAGS):
+    if not said and is_whole and thought.endswith(("</function>", *TAGS.values())):
         calls = _spoken_calls(thought)
     if not calls or (len(calls) > 1 and not said):
         why = "The reply holds only a thought."
@@ -8472,10 +8475,7 @@ def _found_calls(reply: Reply) -> list[object]:
 
 
 # What looks like the beginning of a call.
-CALL_BEGINS = (
-    r"<\|?tool_call|<function|\[TOOL_|```|<(?i:tools?|response|json)>"
-    r"|(?:(?m:^)|(?<=>))[^\S\n]*[\[{]"
-)
+CALL_BEGINS = rf"{_TAG_BEGINS}|```|<(?i:tools?|response|json)>" r"|(?:(?m:^)|(?<=>))[^\S\n]*[\[{]"
 
 
 def without_calls(text: str) -> str:
