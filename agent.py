@@ -7592,10 +7592,6 @@ class Usage(NamedTuple):
         return sum(filter(None, self[:2]))
 
 
-def words_of(message: JsonDict) -> str:
-    return message_text(message.get("content"))
-
-
 @dataclass(frozen=True)
 class Reply:
     message: JsonDict  # as the server sent it
@@ -7606,7 +7602,7 @@ class Reply:
 
     @property
     def text(self) -> str:
-        return words_of(self.message)
+        return message_text(self.message.get("content"))
 
 
 @dataclass(frozen=True)
@@ -8273,7 +8269,7 @@ def _field_of_thoughts(message: JsonDict) -> str:
 
 def thoughts(message: JsonDict) -> str:
     """Returns all that a message only thought, wherever it stands."""
-    parts = [_field_of_thoughts(message), *parted(words_of(message))[1]]
+    parts = [_field_of_thoughts(message), *parted(message_text(message.get("content")))[1]]
     return "\n".join(filter(None, map(str.strip, parts)))
 
 
@@ -8640,7 +8636,7 @@ def story_in(said: str) -> JsonDict:
 
 def read_story(message: JsonDict) -> tuple[str, list[object], list[object]]:
     """Reads a reply as (observation, actions, boxes); without a story all is observation."""
-    said = strip_think(words_of(message))
+    said = strip_think(message_text(message.get("content")))
     story = story_in(said) or {"observation": said}
     return (
         message_text(story.get("observation")),
@@ -10342,7 +10338,7 @@ def request_body(settings: Mapping[str, Any], messages: Sequence[Message]) -> by
 def reply_lines(message: JsonDict) -> list[str]:
     parts = {
         "thinks": thoughts(message),
-        "says": strip_think(words_of(message)),
+        "says": strip_think(message_text(message.get("content"))),
         "lost": message.get(UNREAD_CALL),
     }
     lines = [f"{kind}: {text}" for kind, text in parts.items() if text]
@@ -14557,17 +14553,6 @@ def annotate(
     return bytes(canvas.pixels)
 
 
-def read_box(item: object) -> dict[str, int]:
-    """Reads a box of a story; returns nothing for what is none."""
-    box = {}
-    for corner in ("x1", "y1", "x2", "y2"):
-        place = read_axis(json_object(item).get(corner))
-        if place is None:
-            return {}
-        box[corner] = place
-    return box
-
-
 class Story(Loop):
     """The model's own story and its marks are its memory; each turn does what the last reply said.
 
@@ -14640,8 +14625,13 @@ class Story(Loop):
             self.notes.append(f"Only {ACTIONS_MOST} of {len(actions)} actions were carried out.")
         if actions and not self.done and not self.plan_is_step:
             progress.planned += 1  # as in a conversation: what was not done is no step
-        # Within the picture's edge.
-        self.boxes = [box for item in boxes if (box := read_box(item))][:BOXES_MOST]
+        self.boxes = []  # with all corners within the picture's edge
+        for item in map(json_object, boxes):
+            read = {corner: read_axis(item.get(corner)) for corner in ("x1", "y1", "x2", "y2")}
+            box = {corner: place for corner, place in read.items() if place is not None}
+            if box.keys() == read.keys():
+                self.boxes.append(box)
+        del self.boxes[BOXES_MOST:]
         drawn = len(self.boxes)
         if drawn < len(boxes):
             self.notes.append(
