@@ -13,8 +13,15 @@ It moves the real mouse and keyboard on a small model's word: Ctrl+Alt+Backspace
 any window, and Ctrl+C here. What it sees and does is written to dumps/run_NNNN/ and nowhere else.
 
 Begin to read with turn(), in the room Turns: for every profile it looks, asks, reads, performs,
-judges and records. A profile's loop says what is asked and how a reply is read. Whatever a run
-tells is an event: ExecutionLogger.tell() hands it to files, figures, terminal, page and client.
+judges and records. From main() the way there is start(), run_task(), carry_out_task(), run_agent().
+A profile's loop says what is asked and how a reply is read. Whatever a run tells is an event:
+ExecutionLogger.tell() hands it to files, figures, terminal, page and client.
+
+Words that are easily mixed up: a call is what a model says, an act what is read from it, an attempt
+an act on its way through the gates, a deed an act and what became of it, a step an act of an
+earlier run, a way all of these. A place is where an act is aimed at (a Coordinate on the model's
+grid, a Point of the screen), a target is what tells its control again, wherever that stands. An
+event is whatever a run tells, a record one that turns.jsonl keeps, a note what a person's hand did.
 
 The file is divided into rooms, each under its banner. A room uses only itself and those above it:
 
@@ -1301,7 +1308,9 @@ class End(Exception):
 
 
 Became = Literal["", "done", "refused", "failed", "half-way", "dry"]
-Helped = bool | None  # whether something is progress; None: neither that nor a lack of it
+# Whether something is progress: True of a click that changed the screen, False of one that changed
+# nothing; None is neither that nor a lack of it, as with a plan or a correction.
+Helped = bool | None
 
 
 @dataclass(frozen=True)
@@ -2806,7 +2815,7 @@ EXTENDED_KEYS = frozenset(
 
 
 def console_mode(api: Win32, which: int, undo: ExitStack, on: int = 0, off: int = 0) -> bool:
-    """Switches a console's flags until `undo` closes; whether it has those that are on now."""
+    """Switches a console's flags until `undo` closes. Returns whether it has those of `on` now."""
     # NUL is none, though it also says that it is a terminal.
     with suppress(Win32Error):  # there may be none, or one older than Windows 10
         console = api.GetStdHandle(which)
@@ -6540,9 +6549,9 @@ class Hands:
                 self.clock.sleep(DRAG_STEP_S)  # targets look at the place only after a short rest
             self._up(self.desktop.button, button)
 
-    def scroll(self, args: JsonDict, way: int = -1, horizontal: bool = False) -> None:
+    def scroll(self, args: JsonDict, direction: int = -1, horizontal: bool = False) -> None:
         """As far as the act says, or by `scroll_ticks`; 1 is up, -1 is down."""
-        ticks = args.get("ticks", way * self.config.scroll_ticks)
+        ticks = args.get("ticks", direction * self.config.scroll_ticks)
         notch = -120 if ticks < 0 else 120  # WHEEL_DELTA
         self.move(args)
         for _ in range(abs(ticks)):
@@ -6709,7 +6718,7 @@ HANDS: dict[str, Callable[..., str | None]] = {
     "type_text": Hands.type_text,
     "press_key": lambda hands, args: hands.press(args["key"]),
     "scroll_down": Hands.scroll,
-    "scroll_up": partial(Hands.scroll, way=1),
+    "scroll_up": partial(Hands.scroll, direction=1),
     "scroll_at": Hands.scroll,
     "scroll_here": Hands.scroll,
     "scroll": Hands.scroll,
@@ -6832,8 +6841,11 @@ class Actuator(Hands):
                 self.bring_to_front(window)
             self.last_own = self.clock.now()
 
-    def rest(self) -> bool:
-        """Waits as long as the run is paused, and says once why; whether it was. Raises Stopped."""
+    def wait_while_paused(self) -> bool:
+        """Waits as long as the run is paused, and says once why.
+
+        Returns whether it was. Raises Stopped, also where the run has lasted its minutes.
+        """
         minutes = self.config.minutes_most
         lasted_s = self.clock.now() - self.began
         self.stop.check()
@@ -6880,7 +6892,7 @@ def gate_arguments(actuator: Actuator, attempt: Attempt) -> None:
 
 
 def wait_for_person(actuator: Actuator, seen_at: float) -> bool:
-    """While the run is paused or the person is at work it waits; whether it did."""
+    """Waits while the run is paused or the person is at work. Returns whether it did."""
     quiet_s = actuator.config.takeover_quiet
     if quiet_s and not actuator.config.dry_run:
         idle_s = actuator.desktop.idle_s()
@@ -6893,7 +6905,7 @@ def wait_for_person(actuator: Actuator, seen_at: float) -> bool:
                 actuator.strange = 0
             if actuator.strange < STRANGE_PAUSES:
                 actuator.stop.paused = actuator.stop.paused or IN_USE
-    return actuator.rest()
+    return actuator.wait_while_paused()
 
 
 def gate_waits(actuator: Actuator, attempt: Attempt) -> None:
@@ -7077,9 +7089,10 @@ def gate_confirm(actuator: Actuator, attempt: Attempt) -> None:
     # the yes counts for the same act, windows and controls on a new look.
     config = actuator.config
     attempt.risks = risks_to_confirm(attempt, config)
-    risky = {(attempt.act.way, risk) for risk in attempt.risks}
-    if config.dry_run or risky <= {*actuator.foreseen}:
+    if config.dry_run or not attempt.risks:
         return
+    if all((attempt.act.way, risk) in actuator.foreseen for risk in attempt.risks):
+        return  # somebody has allowed this step of a way before it began
     wanted = what_a_yes_is_for(attempt)
     if wanted != actuator.allowed or actuator.clock.now() > actuator.allowed_until:
         place = place_name(attempt)
@@ -8479,7 +8492,9 @@ def without_calls(text: str) -> str:
     return re.split(CALL_BEGINS, text, maxsplit=1)[0].strip()
 
 
-_ADVICE = {  # what to do about a kind of error
+# What to do about a kind of error of a reply. What a gate refuses is a deed's result, whose own
+# words say what to do.
+_ADVICE = {
     "cut": "Be brief: one tool call, a few words in each field, nothing else.",
     "incomplete": "Write the call to its end, with each bracket and tag closed.",
     "repetition": "Stop repeating; answer with one short tool call.",
@@ -10174,7 +10189,11 @@ AnyEvent = TypeVar("AnyEvent", bound=Event)
 class ExecutionLogger:
     """Writes a run's files, and tells each event of the run to all who listen."""
 
-    # What cannot be written raises AgentError, so that no run acts unrecorded.
+    # What cannot be written raises AgentError, so that no run acts unrecorded. Only the thread of
+    # the run tells events, asks the model and moves the hands. Others only leave something for it:
+    # signals, hotkeys and page in Stop, the page its hints in Inbox, box, client and a person's
+    # input theirs in a queue. The page's thread reads what the run has left in Stats and the
+    # terminal's prints, so that neither a browser nor a console holds up the run.
 
     def __init__(
         self,
@@ -11046,7 +11065,7 @@ class Eyes:
         """Once no pause holds; it is saved under a `name`, else that of the turn."""
         self.logger.tell(Phase("looking"))
         begin = self.clock.now()
-        self.actuator.rest()
+        self.actuator.wait_while_paused()
         closer, size = self._next
         self._next = (None, None)
         settled = self._settled
@@ -11237,11 +11256,11 @@ class Eyes:
         return box
 
     def watch(self, frame: Frame, seconds: float) -> bool:
-        """Waits so long, or until the screen has changed and rests; whether it did."""
+        """Waits so long, or until the screen has changed and rests. Returns whether it did."""
         before = self.glance(frame)
         end = self.clock.now() + seconds
         while self.clock.now() < end:
-            self.actuator.rest()
+            self.actuator.wait_while_paused()
             self.clock.sleep(min(WATCH_S, end - self.clock.now()))
             if self.changed(before, self.glance(frame), frame):
                 self.settle(self.capture() if frame.whole else frame, before)
@@ -11724,7 +11743,7 @@ NAMED_MOST = 20  # changes in a window that its names may account for
 CLOCK = re.compile(r"\W*\d{1,2}(:\d{2}){1,2}\W*([ap]\.?m\.?)?\W*", re.IGNORECASE)
 
 
-def aims_of(act: Act) -> Sequence[Coordinate | None]:
+def places_of(act: Act) -> Sequence[Coordinate | None]:
     """Returns the places of an act, that of a text, too; None is where the mouse is."""
     return act.places or targets_of(act)
 
@@ -11732,7 +11751,7 @@ def aims_of(act: Act) -> Sequence[Coordinate | None]:
 def part_aimed_at(act: Act, frame: Frame) -> Rect:
     """Cuts a frame to what is around the places of an act, or to the active window."""
     squares = []
-    for place in filter(None, aims_of(act)):
+    for place in filter(None, places_of(act)):
         point = to_point(place, frame.rect)
         squares.append(square_around(point, REACH))
     part = reduce(Rect.union, squares or [window_box(frame)])
@@ -11762,7 +11781,7 @@ class Place:
 
     def __post_init__(self) -> None:
         desktop = self.eyes.desktop
-        self.points = points_of(aims_of(self.act), self.frame.area, desktop)
+        self.points = points_of(places_of(self.act), self.frame.area, desktop)
         self.window = self.frame.window
         with suppress(Win32Error):
             if self.points:
@@ -12079,7 +12098,7 @@ def shown_step_here(step: Step, place: Place, before: Step | None) -> Step:
     if before and box and box.checked not in (None, before.checked):
         state = "checked" if box.checked else "not checked"
         raise ToolError(f"{quoted_control(box)} is {state}", UNSET)
-    if keys_of(act) or (role and not aims_of(act)):
+    if keys_of(act) or (role and not places_of(act)):
         focus = place.controls.one(None)
         if role and focus and not found_again({**then, "row": []}, [focus]):
             raise ToolError(f"the keyboard is in {quoted_control(focus)}, not in {then['name']!r}")
@@ -12118,7 +12137,7 @@ def other_pixels(step: Step, place: Place) -> str:
     part = part_aimed_at(step.act, frame)
     if step.place is not NO_PLACE:
         part = part.union(Rect(*step.place.window)).intersection(frame.rect)
-    elif not aims_of(step.act):  # of an older version: the keyboard is where the mouse clicked
+    elif not places_of(step.act):  # of an older version: the keyboard is where the mouse clicked
         part = square_around(middle_of(spared[1]), REACH).intersection(part)
     while letter := changed_letter(before, now, frame.width, part, spared):
         known = place.tells_by_name(letter) if len(spared) < NAMED_MOST else None
@@ -12255,6 +12274,7 @@ Aim = tuple[str, list[Coordinate | None]]  # what an act does where; None is whe
 class Progress(StateRecord):
     """Holds all that changes in a run; by its counters every turn makes progress or ends it."""
 
+    # A journal keeps the fields of StateRecord, with which a resumed run goes on, and not these.
     task: str = ""
     memory: AgentMemory = field(default_factory=AgentMemory)
     lost: str = ""  # of a resumed run, what is told of an act that nobody knows the end of
@@ -12439,8 +12459,8 @@ def object_to(run: Run, act: Act, aim: Aim, frame: Frame) -> None:
     if not why and times > 1 and not may_repeat:
         why = f"That was done {times} times and changed nothing: do something else."
     if not why and act.text and not {"position", "clear"} & act.args.keys():
-        field = run.controls.one(None) or NO_CONTROL
-        if field.role in FIELDS and not field.password and field.value == act.text:
+        focus = run.controls.one(None) or NO_CONTROL
+        if focus.role in FIELDS and not focus.password and focus.value == act.text:
             why = "The field holds just that text: go on with what comes after it."
     if why:
         error = ToolError(why, OTHER_CONTROL)
@@ -13143,7 +13163,11 @@ GOAL_STATUS = "Goal status: {} -> {}"
 
 
 class Loop:
-    """Asks, and reads the answer, in a profile's own way: `turn` calls each method in its order."""
+    """Asks, and reads the answer, in a profile's own way.
+
+    `turn` calls look(), acts(), heard() for each deed, lost() where no act came of it, and close().
+    The acts() here call request() and read(); a loop with other acts() needs neither.
+    """
 
     idle: Helped = None  # whether a turn without an act is progress
     plan_is_step = False  # whether a turn that plans, or does nothing, counts as one of max_steps
@@ -13175,7 +13199,7 @@ class Loop:
         return deed
 
     def lost(self, error: ToolError, look: Look) -> Helped:
-        """Keeps why no act came of a turn; whether that is progress."""
+        """Keeps why no act came of a turn. Returns whether that is progress."""
         return False
 
     def close(self, helped: Helped, end: Outcome | None) -> None:
@@ -13289,6 +13313,7 @@ def perform(run: Run, act: Act, look: Look) -> Deed:
         effect = "changed" if run.eyes.watch(look.frame, args["seconds"]) else "did not change"
         result = f"Waited {run.clock.now() - begin:.0f} s; the screen {effect}"
         return Deed(act, result, "done", helped=may_wait(run))
+    # What is left is zoom.
     if run.eyes.secrets:
         refused = "since a secret was typed, the screen is shown whole; act on it as it is"
         return Deed(act, f"Not zoomed: {refused}")
@@ -14305,7 +14330,7 @@ class Chat(Loop):
                 "window": look.frame.window.title if look.frame.window else "",
             }
         elif deed.refused:
-            answer = refusal(deed.refused, deed.result)
+            answer = self.refusal(deed.refused, deed.result)
         else:
             answer = {"ok": True, "result": deed.result}
             if deed.changed is not None:
@@ -14344,16 +14369,19 @@ class Chat(Loop):
         note_action(run, ActionRecord("no_call", error.kind, str(error), response_text=self.said))
         return self.correct(error)
 
+    def refusal(self, kind: str, text: str) -> JsonDict:
+        """Returns what a call gets that was not done, in the profile's own types of errors."""
+        return refusal(self.run.profile.errors.get(kind, kind), text)
+
     def correct(self, error: ToolError) -> Helped:
-        """Tells why there is no call; whether the turn was progress."""
-        profile = self.run.profile
+        """Tells why there is no call. Returns whether the turn was progress."""
         told = correction(error)
         picture = None
         if error.kind == "no_call":
             told += " If the whole task is done, reply DONE and the proof."
         elif error.kind == "stale_frame":
             picture = self.shown(self.take_screenshot())
-        self.answer(refusal(profile.errors.get(error.kind, error.kind), told), picture)
+        self.answer(self.refusal(error.kind, told), picture)
         # The first ones cost no turn, as in other profiles.
         return False if self.silent > self.run.config.reply_corrections else None
 
@@ -14580,7 +14608,7 @@ class Story(Loop):
             inbox = run.session.inbox
             while inbox.injects and not self.said:
                 run.logger.tell(Phase("waiting_inject"))
-                run.actuator.rest()
+                run.actuator.wait_while_paused()
                 run.clock.sleep(0.1)
                 self.said = inbox.take_injected()
 
@@ -16806,8 +16834,7 @@ class DescribedChat(Chat):
     words_end = True
 
     def correct(self, error: ToolError) -> Helped:
-        kind = self.run.profile.errors.get(error.kind, error.kind)
-        self.answer(refusal(kind, correction(error)), None)
+        self.answer(self.refusal(error.kind, correction(error)), None)
         return False
 
 
@@ -19215,7 +19242,7 @@ class RowRecord(Record, kind="row"):
 
 @dataclass
 class TableRow(RowRecord):
-    """Is a row with what stands in no record."""
+    """Is a row: a journal keeps the fields of RowRecord, and none of its own."""
 
     secrets: dict[str, str] = field(default_factory=dict)
 

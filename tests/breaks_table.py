@@ -127,7 +127,7 @@ ROWS = (
     ("always-moved", "Hands", "the mouse is moved also where it stands", "Hands.move", "told is None or point", "point"),
     ("wheel-direction", "Hands", "the wheel turns the way that was asked for", "Hands.scroll", "ticks < 0", "ticks > 0"),
     ("fresh-frame", "Actuator", "no act without a look since the last one", "gate_fresh_frame", "<= actuator.used_frame", "< actuator.used_frame"),
-    ("takeover-quiet", "Actuator", "after a person used the mouse the run waits for quiet", "Actuator.rest", ">= self.config.takeover_quiet", ">= 0"),
+    ("takeover-quiet", "Actuator", "after a person used the mouse the run waits for quiet", "Actuator.wait_while_paused", ">= self.config.takeover_quiet", ">= 0"),
     ("text-length", "Actuator", "a text that is too long is refused", "gate_arguments", "len(attempt.act.text) > TEXT_CHARS_MOST", "len(attempt.act.text) > 2 * TEXT_CHARS_MOST"),
     ("nesting", "Server answers", "an answer that is nested too deeply is refused", "strict_json", "> NESTING_MOST + 1", "> 99 * NESTING_MOST"),
     ("retries", "Model", "a request is sent again as often as set", "ModelServer._ask", "failed[kind] >= most", "failed[kind] > most"),
