@@ -11062,7 +11062,7 @@ class Eyes:
         self._next = (None if self.secrets else point, size)
 
     def look(self, name: str = "") -> Look:
-        """Once no pause holds; it is saved under a `name`, else that of the turn."""
+        """Looks once no pause holds, and saves that under a `name`, else that of the turn."""
         self.logger.tell(Phase("looking"))
         begin = self.clock.now()
         self.actuator.wait_while_paused()
@@ -11135,7 +11135,10 @@ class Eyes:
         return Look(frame, png, sent, path)
 
     def capture(self, closer: Point | None = None, size: Size | None = None) -> Frame:
-        """Waits while the screen cannot be seen; Win32Error after `blind_patience` seconds."""
+        """Takes a frame of the area, or of the quarter around `closer`.
+
+        Waits while the screen cannot be seen; Win32Error after `blind_patience` seconds.
+        """
         config = self.actuator.config
         end = self.clock.now() + config.blind_patience
         told = False
