@@ -11987,13 +11987,17 @@ NEIGHBOURS_MOST = 6
 
 def row_of(control: Control, others: Iterable[Control]) -> list[Control]:
     """Gives what has a name and stands beside a control, nearest first."""
-    found = []
-    for other in others:
-        beside = other.rect.top < control.rect.bottom and control.rect.top < other.rect.bottom
-        if beside and other.name and (other.name, other.role) != (control.name, control.role):
-            found.append(other)
-    found.sort(key=lambda other: (abs(other.rect.left - control.rect.left), other.name))
-    return found[:NEIGHBOURS_MOST]
+    rect = control.rect
+    beside = [
+        other
+        for other in others
+        if other.name
+        and (other.name, other.role) != (control.name, control.role)
+        and other.rect.top < rect.bottom
+        and rect.top < other.rect.bottom
+    ]
+    beside.sort(key=lambda other: (abs(other.rect.left - rect.left), other.name))
+    return beside[:NEIGHBOURS_MOST]
 
 
 def telling_row(control: Control, others: Sequence[Control]) -> list[str]:
@@ -12003,23 +12007,18 @@ def telling_row(control: Control, others: Sequence[Control]) -> list[str]:
     for a single one.
     """
 
-    def columns(one: Control) -> set[tuple[str, int]]:
-        return {(beside.role, beside.rect.left - one.rect.left) for beside in row_of(one, others)}
+    def columns(one: Control) -> list[tuple[str, int]]:
+        return [(beside.role, beside.rect.left - one.rect.left) for beside in row_of(one, others)]
 
     equal = [other for other in others if other.who == control.who and other.rect != control.rect]
     if not equal:
         return []
-    row = row_of(control, others)
-    common = set.intersection(*map(columns, equal))
-    count = 0
-    for number, beside in enumerate(row, 1):
-        if (beside.role, beside.rect.left - control.rect.left) in common:
-            count = number
-    names = [beside.name for beside in row]
-    told = names[: count or None]
-    if any(stands_beside(told, other, others) for other in equal):
-        return names
-    return told
+    common = set.intersection(*(set(columns(one)) for one in equal))
+    shared = [number for number, column in enumerate(columns(control), 1) if column in common]
+    names = [beside.name for beside in row_of(control, others)]
+    told = names[: max(shared, default=len(names))]
+    is_equal = any(stands_beside(told, other, others) for other in equal)
+    return names if is_equal else told
 
 
 def stands_beside(names: list[str], control: Control, others: Iterable[Control]) -> bool:
@@ -18823,7 +18822,8 @@ class Recorder:
         shown = step.seen.control if step else None
         now = self.controls.one(middle_of(shown.rect)) if shown else None
         # Who is asked for much is slow with the next key of somebody who types.
-        self._front = self._seen(lists=not (step and step.entry))
+        types = step is not None and bool(step.entry or step.args.get("key"))
+        self._front = self._seen(lists=not types)
         self._reading = (self._front, now)
 
     def _count_reading(self, done_ms: float) -> None:
