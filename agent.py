@@ -18791,23 +18791,22 @@ class Recorder:
         before = pictures[-1]._replace(
             place=note.place, window=window, control=None, others=(), is_late=True
         )
-        for seen in reversed(looks):
-            if seen.named_ms >= note.ms:
-                continue
-            control = seen.control
-            is_same = not (note.window and seen.window) or seen.window.handle == note.window
-            if not near(seen.place, note.place):
-                there = [other for other in seen.others if other.rect.contains(note.place)]
-                control = min(there, key=lambda other: other.rect[2:], default=None)
-                is_same = is_same and same_control(control, self.controls.one(note.place))
-            elif not is_same:  # what was pressed is gone by now
-                control = None
-                is_same = True
-            if is_same:
-                return before._replace(
-                    window=seen.window, control=control, others=seen.others, is_late=False
-                )
-        return before
+        named = [seen for seen in looks if seen.named_ms < note.ms]
+        if not named:
+            return before
+        seen = named[-1]
+        control = seen.control
+        is_same = not (note.window and seen.window) or seen.window.handle == note.window
+        if not near(seen.place, note.place):
+            there = [other for other in seen.others if other.rect.contains(note.place)]
+            control = min(there, key=lambda other: other.rect[2:], default=None)
+            if not (is_same and same_control(control, self.controls.one(note.place))):
+                return before
+        elif not is_same:  # what was pressed is gone by now
+            control = None
+        return before._replace(
+            window=seen.window, control=control, others=seen.others, is_late=False
+        )
 
     def _why_not(self, window: Window) -> str:
         try:

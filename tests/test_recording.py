@@ -443,6 +443,13 @@ class LooksBefore(RecorderCase):
         (seen,) = [step.seen for step in self.recorder.steps]
         self.assertLess(seen.done_ms, self.recorder.steps[0].ms)
 
+    def test_a_press_that_met_another_window_than_was_looked_at_is_on_no_control_of_that(
+        self,
+    ) -> None:
+        press = ([note._replace(window=99) for note in notes] for notes in self.hand.click("OK"))
+        self.shown(press)
+        self.assertEqual(self.there(), ([""], 0))
+
     def test_a_button_that_closes_its_window_is_known(self) -> None:
         def close() -> Iterator[list[Note]]:
             for notes in self.hand.click("OK"):
