@@ -92,7 +92,16 @@ from functools import cache, cached_property, lru_cache, partial, reduce
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from http.server import BaseHTTPRequestHandler
 from importlib.machinery import PathFinder
-from itertools import chain, combinations, filterfalse, islice, product, starmap, zip_longest
+from itertools import (
+    chain,
+    combinations,
+    filterfalse,
+    groupby,
+    islice,
+    product,
+    starmap,
+    zip_longest,
+)
 from pathlib import Path
 from queue import Empty, Queue, SimpleQueue
 from secrets import compare_digest, token_urlsafe
@@ -13453,16 +13462,24 @@ def note_action(run: Run, record: ActionRecord, act: Act | None = None) -> None:
     tell_turn(run, role, done, effect)
 
 
+ARCHIVED_CHARS = 80  # of what was done, since an archive is there to make room
+
+
 def archive_by_itself(run: Run, keep: int) -> int:
     """Archives all but the last `keep` under what is certain of them; returns how many."""
     active = run.progress.memory.active_history
     records = active[: max(1, len(active) - keep)]
     turns = tuple(record.turn for record in records)
-    times = Counter(record.tool for record in records)
-    done = ", ".join(f"{tool} x{number}" for tool, number in times.items())
-    summary = f"Turns {turns[0]}-{turns[-1]}: {done}; last: {cut(records[-1].result, 60)}"
-    unchanged = sum(record.changed is False for record in records)
-    patterns = f"{unchanged} of {len(records)} actions changed nothing"
+    # What changed something is not to be done again, and what is to be done next hangs on it.
+    helped = [record for record in records if record.changed]
+    done = [
+        f"{tool} {', '.join(dict.fromkeys(cut(record.args, 40) for record in group))}".rstrip()
+        for tool, group in groupby(helped, lambda record: record.tool)
+    ]
+    told = cut("; ".join(done) or "nothing helped", ARCHIVED_CHARS)
+    summary = f"Turns {turns[0]}-{turns[-1]}: {told}; last: {cut(records[-1].result, 60)}"
+    others = len(records) - len(helped)
+    patterns = f"{others} of {len(records)} actions changed nothing or were not done"
     run.progress.take(run.logger.tell(MemorySnapshot(summary, patterns, turns)))
     return len(records)
 
@@ -13991,10 +14008,15 @@ class TwoAgents(Loop):
         return False
 
     def forget(self) -> None:
-        """Archives half of what was done, so that a request is shorter."""
+        """Archives half of what was done, and lets go of half of what was archived before.
+
+        So a request is shorter; the journal has all.
+        """
         if self.native:
             self.native.shown.clear()
-        active = len(self.run.progress.memory.active_history)
+        memory = self.run.progress.memory
+        memory.all_snapshots = memory.all_snapshots[len(memory.all_snapshots) // 2 :]
+        active = len(memory.active_history)
         if active > 1:
             archive_by_itself(self.run, active // 2)
 
