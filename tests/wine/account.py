@@ -41,6 +41,8 @@ class Account(Form):
     def save(self) -> None:
         self.write(name=self.text("name"), iban=self.text("iban"))
         self.show(self.text("name"))
+        title = f"Customers: {self.text('iban')}"  # which is told, but for its secret
+        user.SetWindowTextW(c_void_p(self.window), title)
         for field in ("name", "iban"):
             user.SetWindowTextW(c_void_p(self.items[field]), "")
 

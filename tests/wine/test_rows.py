@@ -7,9 +7,9 @@ import json
 import time
 from typing import Any
 
-from tests.scripted import call
-from tests.wine.model import Scripted, click
-from tests.wine.rig import ALONE, HERE, SCREEN, Program, until, windows_path
+from tests.scripted import PROOF, call
+from tests.wine.model import Server, click
+from tests.wine.rig import ALONE, HERE, SCREEN, Desktop, Program, until, windows_path
 from tests.wine.showing import FormPerson
 from tests.wine.test_recording import Showing
 
@@ -21,8 +21,19 @@ ROWS = (
 )
 
 
-class Model(Scripted):
-    """One that enters the first row, and says by which list it sees that."""
+class Model(Server):
+    """One that enters the first row, and says by which list it sees that.
+
+    It goes by the journal: on a busy machine an act may have to be done once more.
+    """
+
+    def __init__(self, desktop: Desktop, acts: list[dict[str, Any]]) -> None:
+        super().__init__()
+        self.desktop, self.acts = desktop, [*acts, call("report_mission_complete", evidence=PROOF)]
+
+    def act(self) -> dict[str, Any]:
+        results = [entry["result"] for entry in self.desktop.journal("result")]
+        return self.acts[sum(result.startswith(("Clicked", "Typed")) for result in results)]
 
     def reply(self, request: dict[str, Any]) -> dict[str, Any]:
         if self.role(request) == "planner":
@@ -54,7 +65,7 @@ class Words(FormPerson, Showing):
             call("type_text_input", text="{{iban}}"),
             click("Save", *self.place(100, 91)),
         ]
-        with Model(acts) as model:
+        with Model(self.desktop, acts) as model:
             given = ("--endpoint", model.url, "--rows", windows_path(table), *ALONE)
             code, output = self.desktop.agent(TASK, *given, "--set", "allow_risky=secret").finish()
         output += "\n".join(str(entry["result"]) for entry in self.desktop.journal("result"))
