@@ -13710,7 +13710,7 @@ class Repeat(Loop):
             raise End(Outcome("completed", f"{told}."))
         if self.run.session.model.name == NO_MODEL:
             unseen = (
-                f"{way.next} acts were done again; no model looked whether: {'; '.join(way.checks)}"
+                f"{way.next} acts were done again; nobody looked whether: {'; '.join(way.checks)}"
             )
             raise End(Outcome("not_proven", unseen))
         claim = WAY_CLAIM.format(way.folder.name)
@@ -19562,6 +19562,8 @@ class RowRepeat(Repeat):
             if self.is_shown():
                 raise End(Outcome("completed", f"Windows shows it: {checks}"))
             self.run.clock.sleep(READ_S)
+        if checks and self.run.session.model.name == NO_MODEL:
+            raise End(Outcome("not_proven", f"Windows does not show it: {checks}"))
         if checks:
             super().end(last)
         if self.unread:

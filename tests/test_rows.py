@@ -333,6 +333,7 @@ class Entering(RowsCase):
         self.book.loses = True
         self.assertEqual(self.rows(self.table("A;Bern"))[0], 1)
         self.assertEqual(self.outcomes(), ["not proven"])
+        self.assertIn("Windows does not show it", self.results()[0]["sentence"])
         self.book.loses = False
         self.assertEqual(self.rows(self.table("A;Bern", "B;Bern"))[0], 1)
         self.assertEqual(
@@ -418,6 +419,13 @@ class Entering(RowsCase):
         self.rows(self.table("C;Bern", "B;Bern", "A;Bern", "A;Chur"))
         self.assertEqual(self.outcomes(), ["done", "skipped", "skipped", "done"])
         self.assertEqual(len(self.book.records), 4)
+
+    def test_rows_are_known_whatever_became_of_their_file_of_results(self) -> None:
+        self.rows(self.table("A;Bern"))
+        (self.run_folder(2) / "results.csv").write_text("row;name;city\n", "cp1252")  # saved anew
+        self.book.controls = Book(self.clock).controls  # which shows it in no list
+        self.assertEqual(self.rows(self.table("A;Bern"))[0], 0)
+        self.assertEqual((self.outcomes(), len(self.book.records)), (["skipped"], 1))
 
     def test_a_stop_in_a_row_is_told_of_it(self) -> None:
         self.book.happens = lambda text: self.clock.stop.set("Ctrl+C") if text == "B" else None
