@@ -19297,15 +19297,14 @@ def lines_of_table(path: Path) -> list[list[str]]:
     """Reads a table, its head first, but for empty lines; raises ConfigError for what is none."""
     try:
         data = path.read_bytes()
-    except OSError as error:
-        raise ConfigError(f"The table {path} cannot be read: {error.strerror}.") from None
-    try:
         text = text_in(data)
         if text is None or REPLACED_SIGN in data:
             raise csv.Error
         text = io.StringIO(text, newline=None).getvalue().lstrip("\n")
         delimiter = max(DELIMITERS, key=text.partition("\n")[0].count)
         return [*filter(any, csv.reader(io.StringIO(text), delimiter=delimiter, strict=True))]
+    except OSError as error:
+        raise ConfigError(f"The table {path} cannot be read: {error.strerror}.") from None
     except csv.Error:
         raise ConfigError(f"{path} is no table: it is damaged, or a quote is not closed.") from None
 
@@ -19529,11 +19528,10 @@ class RowRepeat(Repeat):
                     break
                 self.run.clock.sleep(READ_S)
             else:
-                told = f"{in_quotes(held, 80)} and not {in_quotes(text, 80)}"
-                if text != said:
-                    told = "and not what was typed"
+                shown = in_quotes(held, 80) if text == said else "something else"
                 less = " less than was typed" if text.startswith(held) else ""
-                raise End(Outcome("failed", f"{name!r} holds{less}: {told}."))
+                told = f"{name!r} holds{less}: {shown} and not {in_quotes(said, 80)}."
+                raise End(Outcome("failed", told))
             if value is None:
                 self.unread.add(name)
 
@@ -19592,9 +19590,10 @@ def ask_about_table(run: Run, table: Table) -> None:
         foreseen += [(number, risk) for risk in risks]
         if risks:
             acts.append(f"{step.act.in_words()} in {place.title!r} ({', '.join(risks)})")
-    told = f"{count_of(len(table.rest), 'row')}, of each: {'; '.join(acts) or 'nothing risky'}."
+    what = f"of each: {'; '.join(acts) or 'nothing risky'}"
     if not table.steps:
-        told = f"{count_of(len(table.rest), 'row')}; the first one is done by the model."
+        what = "the first one is done by the model"
+    told = f"{count_of(len(table.rest), 'row')}, {what}."
     empty = sum(not text for row in table.rest for text in row.values.values())
     if empty:
         told += f" Empty cells, which clear a field: {empty}."

@@ -1103,7 +1103,8 @@ class SecretColumns(WordsCase):
         code, out = self.entered(*rows, **self.how)
         self.assertEqual((code, self.outcomes()), (1, ["done", "failed"]), out)
         self.assertIn(
-            "holds less than was typed: and not what was typed", self.results()[1]["sentence"]
+            "holds less than was typed: something else and not '{{iban}}'",
+            self.results()[1]["sentence"],
         )
         self.assertNotIn(IBANS[1][:9], out)
 
