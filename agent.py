@@ -6682,6 +6682,7 @@ class Hands:
     def _move(self, point: Point) -> None:
         refuse_gap(point, self.desktop)
         self._ready(None)
+        self._sent -= 1  # who only moved the mouse has begun nothing
         self.aim = point
         self.desktop.move(point)
         self._place = self.desktop.cursor()

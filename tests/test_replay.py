@@ -101,7 +101,32 @@ class Turning(agent.DemoDesktop):
         return replace(frame, screen=agent.Rect(0, 0, 720, 1280)) if self.looks < 20 else frame
 
 
+class Nudged(agent.DemoDesktop):
+    """After the first move the mouse is elsewhere before the button goes down."""
+
+    looks = 0
+    presses = 0
+
+    def move(self, point: agent.Point) -> None:
+        super().move(point)
+        self.looks += 1
+
+    def cursor(self) -> agent.Point:
+        self.looks += bool(self.looks)
+        return agent.Point(9, 400) if self.looks == 4 else super().cursor()
+
+    def button(self, name: str, down: bool) -> None:
+        self.presses += down
+        super().button(name, down)
+
+
 class Replay(ReplayCase):
+    def test_an_act_of_which_only_the_mouse_had_moved_is_done_after_another_look(self) -> None:
+        code, out, err = self.replay(make=Nudged)
+        self.assertEqual((code, err), (0, ""), out)
+        refused = [r["refused"] for r in self.records(2) if r["kind"] == "result" and r["refused"]]
+        self.assertEqual((refused, self.desktops[0].presses), (["stale_frame"], 4))
+
     def test_the_acts_are_repeated_without_a_model_and_so_is_that(self) -> None:
         code, out, err = self.replay()
         self.assertEqual((code, err), (0, ""), out)
