@@ -7,6 +7,8 @@ import time
 from tests.wine.rig import ALONE, HERE, Desktop, Json, Program, json_lines, until, windows_path
 
 PAUSE_S = 0.35  # of a person between two acts
+# And before a click: on a busy machine no look is complete any sooner, and what was not looked at is told, not kept.
+REST_S = 0.5
 NO_SERVER = "--endpoint", "http://127.0.0.1:9/v1"
 
 
@@ -20,6 +22,7 @@ class Person:
 
     def click(self, x: int, y: int) -> None:
         self.hand("mousemove", x, y)
+        time.sleep(REST_S)
         self.hand("click", 1)
 
     def type(self, text: str) -> None:
