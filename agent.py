@@ -4916,7 +4916,7 @@ FIELD_WORDS .*\b(field|box|input|edit|text|feld|eingabe|campo|champ|open|browse)
 DELETE_KEYS (ctrl\+)?(delete|numdecimal)
 ROWS list|list item|tree|tree item|table|table row|data item|cell
 PRESSING <A_CLICK>|enter|space|(alt\+)?\w
-PRESSES ((double|triple)_)?click(_here)?
+PRESSES (?!right_click)<A_CLICK>
 PASTES ctrl\+(shift\+)?v|shift\+insert|win\+v
 WARNS .*(permanently|cannot be undone|can't be undone|irreversibl\w*|will be (deleted|removed|lost)
     |unwiderruflich|nicht ruckgangig|wird geloscht|werden geloscht|definitiv\w*|irreversible).*
