@@ -196,6 +196,15 @@ class Stopped(AgentError):
 GRID = 1000
 
 
+# The settings of the hotkeys, and what is tried of each, one after the other, where another program
+# has that of the setting. None is a character on any keyboard, nor a key of Windows, of Office or
+# of graphics drivers. _watch() says what each does.
+HOTKEYS = {
+    "stop_hotkey": ("ctrl+alt+shift+backspace", "ctrl+shift+win+backspace"),
+    "pause_hotkey": ("ctrl+alt+shift+insert", "ctrl+shift+win+insert"),
+}
+
+
 @dataclass(frozen=True)
 class Coordinate:
     """Is a place on the model's grid; ToolError for one beyond it, which no edge replaces."""
@@ -597,6 +606,11 @@ class Config(make_dataclass("Settings", _FIELDS, frozen=True)):  # type: ignore[
     def vision(self) -> bool:
         """Tells whether pictures are sent."""
         return self.controls != "only"
+
+    @property
+    def hotkeys(self) -> list[str]:
+        """Gives what may be a hotkey: that of each setting in their order, then the others."""
+        return [*(vars(self)[name] for name in HOTKEYS), *chain(*HOTKEYS.values())]
 
     def stall_after(self, fifths: int) -> int:
         """Turns without progress, so many fifths of stall_stop, until something is done of it."""
@@ -6329,30 +6343,20 @@ def is_own(window: Window) -> bool:
     return window.own or window.title.startswith(PANEL_TITLE)
 
 
-# Of each hotkey what is tried, one after the other, where another program has that of the setting.
-# None is a character on any keyboard, nor a key of Windows, of Office or of graphics drivers.
-OTHER_HOTKEYS = {
-    "stop_hotkey": ("ctrl+alt+shift+backspace", "ctrl+shift+win+backspace"),
-    "pause_hotkey": ("ctrl+alt+shift+insert", "ctrl+shift+win+insert"),
-}
-
-
 def blocked_chords(config: Config) -> dict[frozenset[int], str]:
     """Returns the codes of each chord that may not be pressed, and how it is written.
 
     Raises ConfigError for a key that does not exist, for a hotkey of modifiers alone, which
     Windows may take and never tell of, for one that people type with, and for two that are one.
     """
-    # The hotkeys of the person are among them.
-    chords = [config.stop_hotkey, config.pause_hotkey, *chain(*OTHER_HOTKEYS.values())]
-    chords += split_list(config.blocked_keys)
+    chords = [*config.hotkeys, *split_list(config.blocked_keys)]
     blocked: dict[frozenset[int], str] = {}
-    for name, chord in zip_longest(OTHER_HOTKEYS, chords, fillvalue="blocked_keys"):
+    for name, chord in zip_longest(HOTKEYS, chords, fillvalue="blocked_keys"):
         try:
             keys = parse_chord(chord)
         except ToolError as error:
             raise ConfigError(f"{name}: {error}") from None
-        is_hotkey = name in OTHER_HOTKEYS
+        is_hotkey = name in HOTKEYS
         usual = SETTINGS[name].default
         if is_hotkey and MODIFIERS.issuperset(keys):
             raise ConfigError(f"{name} takes a key, such as {usual}, not {chord!r} alone.")
@@ -7187,7 +7191,7 @@ CORNER_PX = 3  # so near a throw of the mouse may end
 def take_hotkey(api: Win32, number: int, name: str, config: Config) -> tuple[str, str]:
     """Takes the first free one of a setting's keys; returns it, or "", and what to tell of it."""
     wanted: str = vars(config)[name]
-    chords = (wanted, *OTHER_HOTKEYS[name])
+    chords = (wanted, *HOTKEYS[name])
     for chord in chords:
         codes = chord_codes(parse_chord(chord))
         # Else a pause hotkey that is held would pause and go on as fast as its keys repeat.
@@ -7218,24 +7222,23 @@ def _watch(
         # The look makes the thread's message queue, without which Wine freezes at a hotkey.
         api.PeekMessageW(byref(message), None, 0, 0, PM_NOREMOVE)
         # Windows frees the hotkeys when the thread ends.
-        hotkeys = []
+        hotkeys = {}
         told = []
-        for number, name in enumerate(OTHER_HOTKEYS):
-            chord, note = take_hotkey(api, number, name, actuator.config)
-            hotkeys.append(chord)
+        for number, name in enumerate(HOTKEYS):
+            hotkeys[name], note = take_hotkey(api, number, name, actuator.config)
             told.append(note)
-        stop_key, pause_key = hotkeys
-        if not stop_key:
+        if not hotkeys["stop_hotkey"]:
             stop.set(told[0].rstrip("."))
         ready.put(told)
         while not leave.wait(WATCH_PAUSE_S):
             while api.PeekMessageW(byref(message), None, WM_HOTKEY, WM_HOTKEY, PM_REMOVE):
-                if hotkeys[message.wParam] == stop_key:
-                    stop.set(stop_key)
+                name, chord = [*hotkeys.items()][message.wParam]
+                if name == "stop_hotkey":
+                    stop.set(chord)
                 elif stop.paused not in ("", IN_USE):
                     stop.paused = ""
                 else:  # a pause that would end by itself becomes the person's, too
-                    stop.paused = f"until {pause_key} is pressed again"
+                    stop.paused = f"until {chord} is pressed again"
             with suppress(Win32Error):  # there is no mouse while the desktop is locked
                 screen = actuator.desktop.screen()
                 before = here
@@ -18935,7 +18938,7 @@ class Recorder:
     def _take_key(self, note: Note) -> None:
         chord = "+".join([*note.held, note.what]) if note.what else ""
         config = self.eyes.actuator.config
-        if chord in (config.stop_hotkey, config.pause_hotkey, *chain(*OTHER_HOTKEYS.values())):
+        if chord in config.hotkeys:
             return
         edits = bool(note.text) or chord in EDITING
         drops = chord in DROPPING or (self._dropped and chord in ("enter", "escape"))
