@@ -10244,7 +10244,8 @@ class ExecutionLogger:
         if isinstance(told, Record):  # before anybody acts on it
             self._write(self._turns, redact(json.dumps(to_json(told), default=str)) + "\n")
         if synced:
-            os.fsync(self._turns.fileno())
+            with self._writing():
+                os.fsync(self._turns.fileno())
         for listener in self.listeners:
             listener(told)
         if isinstance(told, Section):
@@ -13631,7 +13632,8 @@ class Repeat(Loop):
             self.set_again.add(way.next)
             way.next -= 1
             return self.wait_for_place()
-        moved = self.shown_elsewhere(step, look)
+        # What a box is wrong for is not done by pressing what comes next.
+        moved = None if error.kind == UNSET else self.shown_elsewhere(step, look)
         if moved:
             return moved, look
         why = f"{step.act}: {error}; see {way.folder.name}/{step.look.screenshot}."
@@ -18595,6 +18597,7 @@ UNREAD_KEYS = "keys that could not be read"
 TOO_QUICK = (
     "what an act was aimed at, which came before it was looked at; show it again more slowly"
 )
+TICKED = ("checkbox", "radio button", "switch")
 PICKED = frozenset(("list item", "tree item", "data item", "menu item", "radio button"))
 
 
@@ -18915,7 +18918,8 @@ class Recorder:
         step = self._add(CLICKS[pressed.what], args, seen, pressed.ms, position=pressed.place)
         self._dropped = True  # if it is a list
         box = seen.control
-        if step and is_left and box and box.checked is not None:  # until it is read
+        # Until it is read. A menu's item is gone by then, and its step is a click in any case.
+        if step and is_left and box and box.role in TICKED and box.checked is not None:
             step.checked = box.role == "radio button" or not box.checked
 
     def _is_in_list(self, step: ShownStep, pressed: Note, seen: Seen) -> bool:
@@ -19649,7 +19653,12 @@ def learn(run: Run, table: Table, row: TableRow, first: int) -> None:
     Raises AgentError where it is not sure which of them take its values, and nobody says it.
     """
     values = {name: text for name, text in row.values.items() if name not in table.hidden}
-    table.steps = recorded_way(run.logger.folder, first).steps
+    steps = []
+    for step in recorded_way(run.logger.folder, first).steps:
+        if step.target.get("role"):  # wherever it stands, also where the model looked closer
+            step = replace(step, look=replace(step.look, part=(0, 0, 0, 0)))
+        steps.append(step)
+    table.steps = steps
     lost = bind_values(run, table.steps, values)
     said = [step.act.text for step in table.steps]
     lost |= {*table.hidden}.difference(*map(_SECRET_NAME.findall, said))
@@ -19718,6 +19727,7 @@ def do_row(run: Run, table: Table, row: TableRow) -> None:
         is_sent = row.outcome and (table.steps or run.progress.touched)
         ending = OUTCOMES[ended.kind]
         row.outcome = ending.sent if is_sent else ending.unsent
+        run.progress.first = old.first  # the turns of all rows are told at the end
         row.text = ended.text
         row.seconds = run.clock.now() - begun
         row.requests = run.session.requests - requests

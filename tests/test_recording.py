@@ -339,6 +339,19 @@ class Steps(RecorderCase):
             self.shown(until_done(self.hand.click("Paid")), self.hand.click("OK"))
             self.assertEqual(self.recorder.steps[0].checked, left, role)
 
+    def test_an_item_of_a_menu_that_is_gone_by_then_is_a_click_in_any_case(self) -> None:
+        item = replace(TICK, name="Word wrap", role="menu item", checked=False)
+        self.form.controls = {"Word wrap": item, "OK": OK}
+
+        def choose() -> Iterator[list[Note]]:
+            for notes in self.hand.click("Word wrap"):
+                yield notes
+                if notes:
+                    self.form.controls = {"OK": OK}
+
+        self.shown(choose(), self.hand.click("OK"))
+        self.assertIsNone(self.recorder.steps[0].checked)
+
     def test_own_and_blocked_windows_and_the_stop_keys_are_no_step(self) -> None:
         hand = self.hand
         self.form.front = replace(WINDOW, own=True)

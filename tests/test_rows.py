@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import copy
 import csv
+import errno
 import io
 import json
+import os
 import re
 import shutil
 import time
@@ -304,6 +306,43 @@ class Entering(RowsCase):
         self.assertIn("2 done", out)
         copy = self.folder / "all.csv"
         self.assertEqual(copy.read_bytes(), (self.run_folder(2) / "results.csv").read_bytes())
+
+    def test_the_end_tells_the_turns_of_all_rows(self) -> None:
+        _, out, _ = self.rows(self.table("A A;Bern", "B B;Bern"))
+        self.assertIn("6 turns, 6 acts", out)
+
+    def test_a_box_that_does_not_take_its_click_fails_the_row_whoever_sees_what_comes_next(
+        self,
+    ) -> None:
+        click = {"tool": "click", "args": {"element_name": "it"}}
+        paid = ("Paid", "checkbox", {**click, "checked": True})
+        shutil.rmtree(self.folder / "dumps")
+        record(self.folder / "dumps", "", copy.deepcopy((*STEPS[:2], paid, STEPS[2])))
+        self.book.controls["Paid"] = replace(TICK, rect=Rect(400, 300, 20, 20))
+        asked = []
+
+        def decide(request: dict[str, Any]) -> dict[str, Any]:
+            asked.append(request)
+            return on_form(OK, "click_screen_element")
+
+        with Model(decide) as server:
+            self.rows(self.table("A A;Bern"), "--endpoint", server.url)
+        self.assertEqual((self.outcomes(), self.book.records, asked), (["failed"], [], []))
+
+    def test_a_disk_that_fills_is_told_and_what_was_done_is_known(self) -> None:
+        real, calls = os.fsync, [0]
+
+        def full(stream: int) -> None:
+            calls[0] += 1
+            if calls[0] == 4:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            real(stream)
+
+        with mock.patch("os.fsync", full):
+            code, out, err = self.rows(self.table("A A;Bern", "B B;Bern"))
+        self.assertEqual(code, 1, out)
+        self.assertRegex(out + err, "cannot be written .*No space left on device")
+        self.assertNotIn("Traceback", out + err)
 
     def test_constants_stand_beside_columns(self) -> None:
         code, out, err = self.rows(self.table("A A", "B B", head="name"), "--with", "city=Bern")
@@ -962,6 +1001,22 @@ class InWords(WordsCase):
         self.assertEqual(others, ["0", "0"])
         self.assertIn("Enter the customer Meier, Anna, Basel", json.dumps(self.requests))
         self.assertIn('The list shows "O\'Hara · Bern"', self.results()[1]["sentence"])
+
+    def test_what_the_model_saw_closer_is_found_wherever_it_stands_for_the_others(self) -> None:
+        acts = [*enters(*self.first)]
+        x, y = agent.middle_of(OK.rect)
+        there = [round(1000 * x / 639), round(1000 * y / 359)]  # on the grid of that quarter
+        press = call("click_screen_element", element_name="OK", position=there, reasoning="next")
+        acts[-1:] = [call("zoom", position=[10, 10]), press]
+        enter = self.book.enter
+
+        def enters_and_moves() -> None:
+            enter()
+            self.book.controls["OK"] = replace(OK, rect=Rect(900, 500, 80, 30))
+
+        self.book.enter = enters_and_moves  # type: ignore[method-assign]
+        code, out = self.entered('"Meier, Anna";Basel', "O'Hara;Bern", acts=acts)
+        self.assertEqual((code, self.outcomes()), (0, ["done"] * 2), out)
 
     def test_memory_has_room_for_as_many_acts_as_elsewhere(self) -> None:
         few = ("--set", "memory_compression_threshold=4")
