@@ -5125,6 +5125,7 @@ FORM_SHOWS (find|search|go to|goto|zoom|font|character|page setup|print setup|pa
     |zeichen|seiteneinrichtung|sortieren|ansicht|rechercher|police|atteindre|mise en page
     |paragraphe|buscar|fuente|ir a|configurar pagina|parrafo)\b.{,30}
 FORM_GOES_ON (?!(save|add|edit|insert|import|export|rename|attach|increase|decrease|arrange|paste
+    |cut|highlight|restore
     |log ?in|sign in|speichern|hinzufugen|andern|umbenennen|importieren|exportieren|einfugen
     |bearbeiten|enregistrer|ajouter|modifier|guardar|anadir|editar)\b)(<LOOKS>)
 WEIGHTY_FORMS .*(merge|send|mail|options|trust|protect|passwor|encrypt|permission|shar(e|ing)
@@ -5276,7 +5277,9 @@ answer | dialog=asks | does=<A_CLICK>|space | in=(?!tabs?$|checkbox|radio|text|l
 answer | dialog=asks | text=.+
 answer | unanswered=yes | dialog=|line | does=<A_CLICK> | label=<AGREEING>
 answer | dialog=|line|asks | does=<PRESSING> | program=<WARDENS>
-answer | decides=yes | does=<A_CLICK>|space | in=(split )?button | label=(?!(.*\n)?(<LOOKS>)$).+
+answer | decides=yes | does=<A_CLICK>|space | in=(split )?button
+     | label=(?!(.*\n)?(<FORM_GOES_ON>)$).+
+answer | decides=yes | does=<A_CLICK>|space | in=(split )?button | control=unnamed | label=
 answer | decides=yes | does=enter|alt\+\w | owned=yes
 answer | in=(split )?button | dialog=(?!left).* | does=<A_CLICK>|enter|space | about=<WARNS>
 answer | in= | control= | does=enter|space|alt\+\w
