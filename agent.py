@@ -6117,8 +6117,11 @@ def is_allowed(risks: Iterable[str], attempt: Attempt, config: Config) -> bool:
     return all(is_one_of(allowed, risk) for risk in risks)
 
 
-def risks_to_confirm(attempt: Attempt, config: Config) -> list[str]:
-    """Returns the risks that are not allowed in advance, all of them or none."""
+def risks_to_confirm(attempt: Attempt, config: Config, apart: bool = False) -> list[str]:
+    """Returns the risks that are not allowed in advance, all of them or none.
+
+    "unknown" adds nothing to another one, unless they are told `apart`, as each may be met alone.
+    """
     if config.confirm == "never":
         return []
     facts = facts_of(attempt)
@@ -6128,7 +6131,7 @@ def risks_to_confirm(attempt: Attempt, config: Config) -> list[str]:
     if not has_form("CALCULATORS", f"{facts['program']} {facts['title']}"):
         risks += said_by(facts["label"], COMMANDS)
     risks += [word for word in split_list(config.risky_words) if fold(word) in facts["label"]]
-    risks = [risk for risk in risks if risk != "unknown"] or risks
+    risks = [risk for risk in risks if apart or risk != "unknown"] or risks
     if not risks and config.confirm == "always":
         risks = ["any act"]
     return [] if is_allowed(risks, attempt, config) else list(dict.fromkeys(risks))
@@ -10103,22 +10106,26 @@ def known_runs(root: Path) -> dict[int, Path]:
 
 
 BY_HAND = "shown by hand"  # stands for the model in the record of such a run
+RESULTS_FILE = "results.csv"  # of a run that did something for each row of a table
 
 
-def runs_of_task(root: Path, task: str) -> Iterator[tuple[Path, RunJournal]]:
-    """Gives the runs that began with a task, the latest first, each with its outline."""
+def runs_of_task(root: Path, task: str, rows: bool = False) -> Iterator[tuple[Path, RunJournal]]:
+    """Gives the runs that began with a task, the latest first, each with its outline.
+
+    What cannot be read is none; if `rows` count, ConfigError is raised for one that may have some.
+    """
     for folder in known_runs(root).values():
-        with suppress(AgentError, ValueError):  # what is damaged is none
+        try:
             journal = read_journal(folder, outline=True)
-            begin = next(iter(journal.records), None)
-            if (
-                isinstance(begin, RunRecord)
-                and begin.task.casefold().split() == task.casefold().split()
-            ):
+            begin = run_of(journal._replace(records=journal.records[:1]), folder)
+        except ConfigError:
+            if rows and (folder / RESULTS_FILE).exists():
+                raise
+        else:
+            if begin.task.casefold().split() == task.casefold().split():
                 yield folder, journal
 
 
-RESULTS_FILE = "results.csv"  # of a run that did something for each row of a table
 UNENDED_KEPT_S = 24 * 3600
 RUNS_MOST = 100  # the latest
 
@@ -19253,7 +19260,6 @@ MAYBE_THERE = ("unsure", "not proven")
 CHOOSING = FIELDS | PICKED.difference(["menu item"]) | {"checkbox", "tab", "list"}
 UNSENDING = ("type_text", "scroll", "scroll_at", "move")
 NO_QUOTES = str.maketrans(dict.fromkeys('"“”„«»\n', "'"))
-RESULTS_BEGIN = b"\xef\xbb\xbfrow,"
 REPLACED_SIGN = b"\xef\xbf\xbd"  # stands in UTF-8 where another program lost a sign
 
 
@@ -19415,8 +19421,6 @@ def write_results(run: Run, table: Table) -> None:
             lines.writerow([row.line, *values, *told])
     for path in filter(None, (run.logger.folder / RESULTS_FILE, table.copy)):
         try:
-            if path.exists() and not path.read_bytes().startswith(RESULTS_BEGIN):
-                raise FileExistsError(errno.EEXIST, "it is no table of results")
             new = in_run(path.parent, f"{path.name}.new")
             with new.open("wb") as stream:
                 stream.write(text.getvalue().encode("utf-8-sig"))
@@ -19425,7 +19429,24 @@ def write_results(run: Run, table: Table) -> None:
             patiently(partial(new.replace, path))
         except OSError as error:
             reason = f"{path} cannot be written: {error.strerror}"
-            raise AgentError(f"{reason}; close what has it open, or move it away.") from None
+            raise AgentError(f"{reason}; close what has it open.") from None
+
+
+def results_in(path: Path) -> Iterator[RowRecord]:
+    """Gives the rows of a file of results; raises ConfigError for anything else."""
+    try:
+        with in_run(path.parent, path.name).open(encoding="utf-8-sig", newline="") as stream:
+            (first, *names), *lines = csv.reader(stream)
+        end = -len(RESULT_COLUMNS)
+        if (first, *names[end:]) != ("row", *RESULT_COLUMNS):
+            raise ValueError
+        for line, *cells in lines:
+            values = dict(zip(names[:end], cells[:end], strict=True))
+            outcome, text = cells[end : end + 2]
+            yield RowRecord(int(line), values, outcome, text, run=cells[-1])
+    except (OSError, ValueError, csv.Error):
+        told = f"{path} cannot be read, or it is no table of results"
+        raise ConfigError(f"{told}; close what has it open, or move it away.") from None
 
 
 def tell_row(run: Run, table: Table, row: TableRow) -> None:
@@ -19437,14 +19458,24 @@ def tell_row(run: Run, table: Table, row: TableRow) -> None:
 def take_earlier(run: Run, table: Table) -> None:
     """Leaves out rows of which the record is there, or may be, by what earlier runs recorded.
 
-    They are known by their values; the person may say that they are entered again.
+    They are known by their values; the person may say that they are entered again. Raises
+    ConfigError where one of those runs cannot be read whole.
     """
-    known: dict[str, RowRecord] = {}
-    for _, journal in runs_of_task(run.logger.folder.parent, run.progress.task):
+    earlier: list[RowRecord] = []
+    if table.copy and table.copy.exists():
+        earlier += results_in(table.copy)
+    for folder, journal in runs_of_task(run.logger.folder.parent, run.progress.task, rows=True):
+        if journal.damaged:
+            told = f"{folder} is damaged, so which rows it entered is not sure"
+            raise ConfigError(f"{told}; look at its {RESULTS_FILE}, then move it away.")
         rows = {row.key: row for row in journal.records if isinstance(row, RowRecord)}
-        for key, old in rows.items():  # of each row the last record of that run
-            if old.outcome in THERE or (old.outcome in MAYBE_THERE and key not in known):
-                known[key] = old
+        earlier += rows.values()  # of each row the last record
+        with suppress(ConfigError):  # the journal tells it, but for what an older version sent
+            earlier += results_in(folder / RESULTS_FILE)
+    known: dict[str, RowRecord] = {}
+    for old in earlier:
+        if old.outcome in THERE or (old.outcome in MAYBE_THERE and old.key not in known):
+            known[old.key] = old
     found = []
     for row in table.rows:
         before = known.get(replace(row, values=run.logger.hide(row.values)).key)
@@ -19571,7 +19602,8 @@ class RowRepeat(Repeat):
             if self.is_shown():
                 raise End(Outcome("completed", f"Windows shows it: {checks}"))
             self.run.clock.sleep(READ_S)
-        if checks and self.run.session.model.name == NO_MODEL:
+        contradicts = any(not one.holds for one in self.ruled(file_facts(*self.checks)))
+        if checks and (contradicts or self.run.session.model.name == NO_MODEL):
             raise End(Outcome("not_proven", f"Windows does not show it: {checks}"))
         if checks:
             super().end(last)
@@ -19597,7 +19629,7 @@ def ask_about_table(run: Run, table: Table) -> None:
         name = step.target.get("name", "")
         attempt.focused = Control(name, step.target.get("role") or "pane", NOWHERE)
         attempt.controls = [attempt.focused]
-        risks = risks_to_confirm(attempt, run.config)
+        risks = risks_to_confirm(attempt, run.config, apart=True)
         foreseen += [(number, risk) for risk in risks]
         if risks:
             acts.append(f"{step.act.in_words()} in {place.title!r} ({', '.join(risks)})")

@@ -466,6 +466,60 @@ class Entering(RowsCase):
         self.assertEqual(self.rows(self.table("A;Bern"))[0], 0)
         self.assertEqual((self.outcomes(), len(self.book.records)), (["skipped"], 1))
 
+    def entered_again(self, *options: str) -> tuple[int, str]:
+        """The same row once more, where the form shows it in no list; it must not be entered."""
+        self.book.controls = Book(self.clock).controls
+        code, out, err = self.rows(self.table("A;Bern"), *options)
+        self.assertEqual(self.book.records, [("A", "Bern")], out + err)
+        return code, out + err
+
+    def test_a_journal_that_cannot_be_read_now_ends_it_before_anything_is_done(self) -> None:
+        self.rows(self.table("A;Bern"))
+        read, held = Path.read_bytes, self.run_folder(2) / "turns.jsonl"
+
+        def shared(path: Path) -> bytes:
+            if path == held:
+                raise PermissionError(13, "Permission denied")
+            return read(path)
+
+        with mock.patch.object(Path, "read_bytes", shared):
+            code, told = self.entered_again()
+        self.assertEqual(code, 2)
+        self.assertIn("run_0002 holds no readable turns.jsonl (Permission denied)", told)
+        held.write_bytes(b"")  # of which task it was nobody can tell
+        self.assertIn("run_0002 holds no run", self.entered_again()[1])
+
+    def test_a_damaged_line_ends_it_before_anything_is_done(self) -> None:
+        self.rows(self.table("A;Bern"))
+        journal = self.run_folder(2) / "turns.jsonl"
+        lines = journal.read_text("utf-8").splitlines(True)
+        torn = [line[:30] + "\n" if line.startswith('{"kind": "row"') else line for line in lines]
+        journal.write_text("".join(torn), "utf-8")
+        code, told = self.entered_again()
+        self.assertEqual(code, 2)
+        self.assertIn("run_0002 is damaged, so which rows it entered is not sure", told)
+
+    def test_what_results_tell_counts_where_the_run_is_gone_or_in_another_folder(self) -> None:
+        results = ("--results", str(self.folder / "all.csv"))
+        self.rows(self.table("A;Bern"), *results)
+        elsewhere = ("--set", f"dump_dir={self.folder / 'other'}")
+        shutil.copytree(self.run_folder(1), self.folder / "other" / "run_0001")
+        self.assertEqual(self.entered_again(*results, *elsewhere)[0], 0)
+        shutil.rmtree(self.run_folder(2))
+        self.assertEqual(self.entered_again(*results)[0], 0)
+        self.assertIn(",skipped,It is there already", (self.folder / "all.csv").read_text("utf-8"))
+
+    def test_what_only_the_results_of_an_older_version_tell_is_known(self) -> None:
+        self.rows(self.table("A;Bern"))
+        journal, results = ((self.run_folder(2) / name) for name in ("turns.jsonl", "results.csv"))
+        lines = journal.read_text("utf-8").splitlines(True)
+        sent = ('"outcome": "unsure"', '"outcome": "done"', '{"kind": "end"')
+        kept = [line for line in lines if not any(part in line for part in sent)]
+        journal.write_text("".join(kept), "utf-8")
+        results.write_text(results.read_text("utf-8").replace(",done,", ",unsure,"), "utf-8")
+        self.assertEqual(self.entered_again()[0], 1)
+        self.assertEqual(self.outcomes(), ["unsure"])
+
     def test_a_stop_in_a_row_is_told_of_it(self) -> None:
         self.book.happens = lambda text: self.clock.stop.set("Ctrl+C") if text == "B" else None
         code, _, _ = self.rows(self.table("A;Bern", "B;Bern", "C;Bern"))
@@ -680,6 +734,15 @@ class ByFile(RowsCase):
         self.assertEqual(self.rows(self.table("Hanna;Bern", "Otto;Bern"))[0], 0)
         self.assertEqual(self.outcomes(), ["done", "done"])
 
+    def test_what_it_contradicts_is_not_done_though_nobody_verifies(self) -> None:
+        self.file.write_text("", "utf-8")
+        self.book.loses = True
+        says = SaysYes((), ())
+        with Model(says) as server:
+            options = ("--endpoint", server.url, "--set", "verify_completion=false")
+            self.assertEqual(self.rows(self.table("A;Bern"), *options)[0], 1)
+        self.assertEqual(self.outcomes(), ["not proven"])
+
     def test_what_it_held_before_proves_nothing(self) -> None:
         self.assertEqual(self.rows(self.table("Hanna;Bern", "anna;Bern"))[0], 1)
         self.assertEqual((self.outcomes(), len(self.book.records)), (["done", "not proven"], 2))
@@ -841,8 +904,43 @@ class Risky(RowsCase):
         Path(self.folder / "notes.csv").write_text("a,b\n1,2\n", "utf-8")
         notes = ("--results", str(self.folder / "notes.csv"), "--set", "allow_risky=send")
         _, out, _ = self.rows(self.table("A;Bern"), *notes)
-        self.assertIn("notes.csv cannot be written: it is no table of results", out)
+        self.assertIn("notes.csv cannot be read, or it is no table of results", out)
         self.assertEqual(self.book.typed, [])
+
+    def test_a_table_of_a_persons_own_is_never_written_over(self) -> None:
+        own = b"\xef\xbb\xbfrow,customer,phone\r\n1,Meier,044\r\n"  # as a spreadsheet saves it
+        path = self.folder / "mine.csv"
+        path.write_bytes(own)
+        results = ("--results", str(path), "--set", "allow_risky=send")
+        self.assertEqual(self.rows(self.table("A;Bern"), *results)[0], 2)
+        self.assertEqual((path.read_bytes(), self.book.typed), (own, []))
+
+
+class Weightier(RowsCase):
+    """In a program that nobody knows a step may be asked about for more than one reason."""
+
+    def test_a_yes_is_for_each_risk_of_a_step_also_where_a_row_meets_it_alone(self) -> None:
+        journal = self.run_folder() / "turns.jsonl"
+        lines = [json.loads(line) for line in journal.read_text("utf-8").splitlines()]
+        shown = {"element_name": "Send order", "position": {"x": 1, "y": 1}}
+        lines[4]["control"] |= {"role": "button", "name": "Send order"}
+        lines[5] |= {"tool": "click", "args": shown, "value": "city"}
+        told = "".join(f"{json.dumps(line)}\n" for line in lines)
+        journal.write_text(told.replace("soffice.exe", "crm.exe"), "utf-8")
+        window = replace(WINDOW, program="crm.exe")
+        bern = replace(OK, name="Bern", rect=Rect(200, 400, 300, 30))
+        self.book.front = window
+        self.book.controls = {
+            name: replace(one, program="crm.exe")
+            for name, one in {**self.book.controls, "Bern": bern}.items()
+        }
+        with (
+            mock.patch("tests.test_rows.WINDOW", window),
+            mock.patch("tests.test_recording.WINDOW", window),
+        ):
+            code, out = self.asked(self.table("A;Bern"), "y")
+        self.assertEqual((self.book.records, code), ([("A", "")], 1), out)
+        self.assertIn("(unknown, send)", " ".join(out.split()))
 
 
 class Picked(RowsCase):
