@@ -19323,7 +19323,10 @@ def lines_of_table(path: Path) -> list[list[str]]:
     except OSError as error:
         raise ConfigError(f"The table {path} cannot be read: {error.strerror}.") from None
     except csv.Error:
-        raise ConfigError(f"{path} is no table: it is damaged, or a quote is not closed.") from None
+        raise ConfigError(
+            f"{path} is no table: it is damaged, a quote is not closed, or it is a workbook"
+            ", which is saved as CSV first."
+        ) from None
 
 
 def read_rows(
@@ -19332,16 +19335,23 @@ def read_rows(
     """Reads the rows, checked whole; raises ConfigError that lists what is wrong with them."""
     wanted = {squeezed(name): name for name in table.names}
     head, *lines = lines_of_table(path) or [[]]
-    columns = [*map(squeezed, [*head, *constants])]
-    most = min(most, SECRET_ROWS_MOST) if table.hidden else most
-    faults = []
-    if sorted(columns) != sorted(wanted):
-        told = plain_line(", ".join([*head, *constants]), 200) or "none"
-        faults.append(f"its columns are {told}, and what is done needs: {', '.join(table.names)}")
+    given = [*head, *constants]
+    columns = [*map(squeezed, given)]
+    missing = [name for column, name in wanted.items() if column not in columns]
+    faults = [f"it has no column {name}" for name in missing]
+    for name, column in zip(given, columns, strict=True):
+        if column not in wanted:
+            faults.append(f"take out its column {in_quotes(name, 60)}, which nothing done needs")
+        elif columns.count(column) > 1:
+            faults.append(f"{in_quotes(name, 60)} is given twice, as columns or by --with")
+    # A column in double braces is a secret, too, where what was shown has an ordinary value.
+    braced = [squeezed(name) for name in head if _SECRET_NAME.fullmatch(name.strip())]
+    hidden = {*table.hidden, *(wanted.get(column, "") for column in braced)}
+    most = min(most, SECRET_ROWS_MOST) if hidden else most
     if not 0 < len(lines) <= most:
         faults.append(f"it has {count_of(len(lines), 'row')}, not 1 to {most} (--max-rows)")
     examples = table.examples
-    secret_names = {*table.hidden, *known.values}
+    secret_names = {*hidden, *known.values}
     rows: dict[str, TableRow] = {}
     for number, line in enumerate([] if faults else lines, 1):
         if len(line) != len(head):
@@ -19357,9 +19367,11 @@ def read_rows(
             except ToolError as error:
                 fault = str(error)
             breaks = "\n" in cell and ("\n" not in examples.get(name, cell) or cell[-1] == "\n")
-            if breaks or "\t" in cell or LITERAL in cell or len(cell) >= TEXT_MOST:
-                fault = "it is too long, or has a tab or a line break that what was shown has not"
-            if name in table.hidden:
+            if breaks or "\t" in cell or LITERAL in cell:
+                fault = "it has a tab or a line break that what was shown has not"
+            if len(cell) >= TEXT_MOST:
+                fault = f"it is longer than {TEXT_MOST - 1} characters"
+            if name in hidden:
                 fault = fault or why_not_hidden(cell)
                 row.secrets[name] = cell
                 row.values[name] = f"{{{{{name}}}}}"
@@ -19406,6 +19418,18 @@ def table_of(
             raise ConfigError(f"--only-rows takes {told}.")
         only.update(range(first, last + 1))
     known.hide_more(chain.from_iterable(row.secrets.items() for row in rows))
+    secrets = {name: f"{{{{{name}}}}}" for name in rows[0].secrets}
+    steps = []
+    for step in table.steps:
+        typed = secrets.get(step.value or "", "")
+        if typed and not step.act.text:
+            raise ConfigError(f"{step.value} is chosen, not typed, and cannot be a secret.")
+        if typed:
+            act = replace(step.act, args={**step.act.args, "text": typed})
+            step = replace(step, act=act, value="")
+        steps.append(step)
+    checks = [with_texts(check, secrets) for check in table.checks]
+    table = replace(table, steps=steps, checks=checks, hidden=[*secrets])
     return replace(table, rows=[row for row in rows if row.line in only])
 
 
