@@ -5082,6 +5082,11 @@ DRAGGED_THERE edit|document|text|combo box|slider|scroll ?bar|thumb|pane|image|t
     |header.*|tabs?|separator
 # Keys that Office has for itself; the others may be those of a macro.
 OFFICE_KEYS ctrl\+([^ejmq+]|shift\+[aflopstu])
+# What narrows or shows a list otherwise; and pages that play something, which letters steer.
+NARROWS filter\w*|views?|ansicht|sort\w*|search|such\w*|zoom|show\w*|display\w*|anzeig\w*|month|monat
+    |year|jahr|period|zeitraum|week|woche|date|datum
+VIDEOS .*\b(youtube|vimeo|netflix|twitch|videos?|player|prime video|disney\+|mediathek|spotify)\b.*
+MAPS .*\b(maps?|openstreetmap|karten?|street view|earth)\b.*
 # A line that leads to a cell, or to many, as sheets take it.
 RANGE (?i:(.*!)?\$?[a-z]{1,3}(\$?\d{1,7}(:\$?[a-z]{1,3}\$?\d{1,7})?|:\$?[a-z]{1,3}))
 CELLS data item|cell|table row
@@ -5093,11 +5098,16 @@ KNOWN_PROGRAMS <BROWSERS>|<CHATS>|<MAILS>|<EXPLORER>|<EDITORS>|<STUDIOS>|<TERMIN
     |wmplayer|spotify|itunes|applemusic|foobar2000|audacity|kindle|calibre\w*|notes|onenotem?|write
     |sap(logon|gui)|obsidian|joplin|typora|evernote|notion|gimp\S*|inkscape|krita|photoshop|paintdotnet|draw\.io
     |simpress|sdraw|visio|calc\w*|win32calc|speedcrunch|qalculate\S*|charmap|magnify|osk|narrator
-    |snippingtool|screenclippinghost|stikynot|applicationframehost|shellexperiencehost|openwith
+    |snippingtool|screenclippinghost|stikynot|shellexperiencehost|openwith
     |textinputhost|steam\w*|epicgameslauncher|obs(32|64)?)\.exe
-# A window that shows a document by its name, whatever its program.
-PLAIN (<KNOWN_PROGRAMS>)( .*)?
-    |\S* .*\.(txt|md|rtf|docx?|odt|xlsx?|ods|pptx?|odp|<MEDIA>|svg|dwg|tex)\b.*|
+# Apps of Windows itself: all of the Store are of one program, and only their titles differ.
+OWN_APPS <SETTINGS>|calculator|rechner|taschenrechner|calculatrice|calculadora|kalkulator|calcolatrice
+    |kaльkyляtop|计算器|(alarms & )?clock|(alarme? (&|und) )?uhr|weather|wetter|photos|fotos
+    |movies & tv|filme & tv|media player|medienwiedergabe|maps|karten|snipping tool|snip & sketch
+    |microsoft store|calendar|kalender|mail|camera|kamera|(voice|sound) recorder|sticky notes
+    |kurznotizen|paint( 3d)?|windows.sicherheit|windows security|tips|tipps|people|get help
+PLAIN (<KNOWN_PROGRAMS>)( .*)?|applicationframehost\.exe (.* - )?(<OWN_APPS>)|
+     (.*\.(txt|md|rtf|docx?|odt|xlsx?|ods|pptx?|odp|<MEDIA>|svg|dwg|tex)\b.*)?
 # What only shows, chooses, formats or leads on, said whole: where all else is asked about.
 LOOKS (show|view|see|find|search|filter|sort|group by|zoom|expand|collapse|next|prev(ious)?|help
     |about|details?|info|properties|options|settings|preferences|browse|select|choose|new|align\w*|font
@@ -5615,6 +5625,23 @@ file | owned=yes | title=<SAVE_TITLES> | saves=<BARE_FILE> | path=<ENDS_AS_IT_SA
 file | owned=yes | title=<SAVE_TITLES> | saves=<BARE_FILE> | path=<ENDS_AS_IT_SAYS>
      | does=<A_CLICK>|space|alt\+\w | dialog=(?!left).* | in=(split )?button|
      | program=(?!<ADDS_ENDINGS>).*
+unknown | plain= | in=combo box|slider|spinner|radio button
+     | does=up|down|left|right|page\w+|home|end|(shift\+)?.|scroll.*|drag
+     | control=(?!.*\b(<NARROWS>)\b).*
+unknown | plain= | in=slider|spinner|radio button | does=<A_CLICK>|space | dialog=(?!left).*
+     | about=(?!(.*; )?(<TAKES_OVER>)(; .*)?$).* | control=(?!.*\b(<NARROWS>|all|alle)\b).*
+system | title=<SETTINGS> | program=applicationframehost\.exe
+     | in=combo box|slider|spinner|radio button
+     | does=up|down|left|right|page\w+|home|end|(shift\+)?.|scroll.*|drag
+     | control=(?!<PERSONAL>$).*
+menu | program=<BROWSERS> | in=(?!edit|combo|field|spinner).+ | title=(?!<KEPT_AT_ONCE>|<VIDEOS>).*
+     | does=(shift\+)?[a-eg-jl-z0-9#!]
+menu | program=<BROWSERS> | in=(?!edit|combo|field|spinner).+ | title=(?!<KEPT_AT_ONCE>|<VIDEOS>).*
+     | text=[a-eg-jl-z0-9#!].?
+move | plain= | does=drag | in=(?!(<DRAGGED_THERE>|splitter)$).*
+move | plain= | does=drag | between=yes
+     | in=(?!(edit|document|text|combo box|scroll ?bar|thumb|title bar|window|separator|splitter)$).*
+move | program=<BROWSERS> | does=drag | between=yes | in=pane|image | title=(?!<MAPS>).*
 """)
 ####################################################################################################
 # Questions - the facts of an act, whether a person has to be asked, and in which words
@@ -5901,7 +5928,7 @@ def name_there(attempt: Attempt, line: str) -> str:
 # dialog (asks, line, left), runner (what runs a line there) and runs (what the act has Windows
 # run); unanswered (yes: see Attempt), secret (yes: it reaches a window that one went into);
 # sends (yes: see SENDS), unsent (yes: it holds what no task named), across (yes: it ends in
-# another window), elsewhere (yes: see there), file (the title without what the task names), holds
+# another window), between (yes: it ends on another control), elsewhere (yes: see there), file (the title without what the task names), holds
 # (a control's value).
 def facts_of(attempt: Attempt) -> Facts:
     """Returns the facts that rules are held against."""
@@ -5916,6 +5943,7 @@ def facts_of(attempt: Attempt) -> Facts:
         "elsewhere": explores and is_elsewhere(attempt, front),
         "named": is_in_task(text.strip(), attempt.task),
         "sends": has_form("SENDS", f"{window.program} {window.class_name}"),
+        "between": len({control.name for control in attempt.known}) > 1,
         "across": not same_window(window, [window, *attempt.reached][-1]),
         "unsent": typed.place in typed.unsent,
         "owned": is_dialog(window),
