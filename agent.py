@@ -4926,7 +4926,8 @@ RENAMING (shift\+)?f2|shift\+f6|<A_CLICK>\(.*\b(rename|umbenennen|renommer|cambi
 FINDING (?!.*\b(messages?|nachricht(en)?|mensajes?|messaggio|wiadomosc|comments?|kommentar\w*
     |repl(y|ies)|antwort\w*)\b)(.*(\b(search|such(en|feld|begriff)?|\w*(?<!be)suche|find(en)?|finde
     |looking for|filter\w*|go to|recherch\w*|busc\w*|szuk\w*)\b|пoи|搜索).*)
-SEARCHING <FINDING>|.*(user|benutzer|e-?mail|passwor|ad+ress|url|query|document|page \d|seite \d|editor|content|cell|zelle
+SEARCHING <FINDING>|.*(user|benutzer|e-?mail|passwor|ad+ress|url|query|document|page \d|seite \d
+    |editor|content|cell|zelle
     |\b[a-z]{1,3}\d+$)
 OPENS (.*\n)?(open|offnen|ouvrir|abrir|otworz|otkpыть|打开)( menu item)?\W*
 FIELD_WORDS .*\b(field|box|input|edit|text|feld|eingabe|campo|champ|open|browse)\b.*|
@@ -5083,8 +5084,8 @@ DRAGGED_THERE edit|document|text|combo box|slider|scroll ?bar|thumb|pane|image|t
 # Keys that Office has for itself; the others may be those of a macro.
 OFFICE_KEYS ctrl\+([^ejmq+]|shift\+[aflopstu])
 # What narrows or shows a list otherwise; and pages that play something, which letters steer.
-NARROWS filter\w*|views?|ansicht|sort\w*|search|such\w*|zoom|show\w*|display\w*|anzeig\w*|month|monat
-    |year|jahr|period|zeitraum|week|woche|date|datum
+NARROWS filter\w*|views?|ansicht|sort\w*|search|such\w*|zoom|show\w*|display\w*|anzeig\w*
+    |month|monat|year|jahr|period|zeitraum|week|woche|date|datum
 VIDEOS .*\b(youtube|vimeo|netflix|twitch|videos?|player|prime video|disney\+|mediathek|spotify)\b.*
 MAPS .*\b(maps?|openstreetmap|karten?|street view|earth)\b.*
 # A line that leads to a cell, or to many, as sheets take it.
@@ -5101,13 +5102,13 @@ KNOWN_PROGRAMS <BROWSERS>|<CHATS>|<MAILS>|<EXPLORER>|<EDITORS>|<STUDIOS>|<TERMIN
     |snippingtool|screenclippinghost|stikynot|shellexperiencehost|openwith
     |textinputhost|steam\w*|epicgameslauncher|obs(32|64)?)\.exe
 # Apps of Windows itself: all of the Store are of one program, and only their titles differ.
-OWN_APPS <SETTINGS>|calculator|rechner|taschenrechner|calculatrice|calculadora|kalkulator|calcolatrice
-    |kaльkyляtop|计算器|(alarms & )?clock|(alarme? (&|und) )?uhr|weather|wetter|photos|fotos
+OWN_APPS <SETTINGS>|(alarms & )?clock|(alarme? (&|und) )?uhr|weather|wetter|photos|fotos
     |movies & tv|filme & tv|media player|medienwiedergabe|maps|karten|snipping tool|snip & sketch
     |microsoft store|calendar|kalender|mail|camera|kamera|(voice|sound) recorder|sticky notes
     |kurznotizen|paint( 3d)?|windows.sicherheit|windows security|tips|tipps|people|get help
-PLAIN (<KNOWN_PROGRAMS>)( .*)?|applicationframehost\.exe (.* - )?(<OWN_APPS>)|
-     (.*\.(txt|md|rtf|docx?|odt|xlsx?|ods|pptx?|odp|<MEDIA>|svg|dwg|tex)\b.*)?
+# Where the rules know what is done; without a program's name also by that of a document.
+PLAIN (<KNOWN_PROGRAMS>)( .*)?|applicationframehost\.exe (.* - )?(<OWN_APPS>)|<CALCULATORS>
+    |((?!\S+\.exe\b).*\.(txt|md|rtf|docx?|odt|xlsx?|ods|pptx?|odp|<MEDIA>|svg|dwg|tex)\b.*)?
 # What only shows, chooses, formats or leads on, said whole: where all else is asked about.
 LOOKS (show|view|see|find|search|filter|sort|group by|zoom|expand|collapse|next|prev(ious)?|help
     |about|details?|info|properties|options|settings|preferences|browse|select|choose|new|align\w*|font
@@ -5129,7 +5130,9 @@ LOOKS (show|view|see|find|search|filter|sort|group by|zoom|expand|collapse|next|
     |copier|copiar|clients?|factures?|anadir|editar|clientes?|facturas?
     |abbrechen|schliessen|speichern( unter)?|offnen|datei|bearbeiten|einfugen|extras|fenster|format
     |retour|fermer|annuler|enregistrer|fichier|edition|atras|cerrar|cancelar|guardar|abrir|archivo
-    |(first|last) (page|record|row)|(refresh|reload) (list|view|table)|(clear|reset) (filters?|search)
+    |(first|last) (page|record|row)|(refresh|reload) (list|view|table)
+    |(clear|reset) (filters?|search)
+    |(?!.*\b(und|oder|&)\b)(\S+ ){1,3}(anzeigen|ansehen|suchen|sortieren|filtern)
     |columns?|spalten|(filter|suche) (leeren|zurucksetzen)|liste aktualisieren
     |< ?back|next ?>|\.\.\.)\W*|
 # Forms that only show, find or format something, and programs whose forms change a document only.
@@ -5143,6 +5146,13 @@ FORM_GOES_ON (?!(save|add|edit|insert|import|export|rename|attach|increase|decre
     |cut|highlight|restore
     |log ?in|sign in|speichern|hinzufugen|andern|umbenennen|importieren|exportieren|einfugen
     |bearbeiten|enregistrer|ajouter|modifier|guardar|anadir|editar)\b)(<LOOKS>)
+# Keys that move, find or copy, and those of Windows itself; to print leads to a form first.
+FREE_KEYS .*\bwin\b.*|((ctrl|shift|alt)\+)*(tab|home|end|left|right|up|down|page\w+|escape|f10
+    |f1|f3)|ctrl\+[acfp]|shift\+(f10|.)|ctrl\+insert|alt\+\w
+# Menus that stand for what they hold, and saving: what is typed over is asked about before.
+WHOLE_MENUS (save( as)?|speichern( unter)?|enregistrer|guardar|edit|insert|bearbeiten
+    |einfugen|edition|insertion|editar|insertar)
+ONLY_LOOKS (?=(<LOOKING>)$)(<FORM_GOES_ON>|<LEAVING>|.*\bcookies\b.*|got it|verstanden)
 WEIGHTY_FORMS .*(merge|send|mail|options|trust|protect|passwor|encrypt|permission|shar(e|ing)
     |connect|quer(y|ies)|macro|publish|seriendruck|senden|optionen|schutz|kennwort|freigabe|verbind
     |abfrage|makro).*
@@ -5352,7 +5362,8 @@ send | program=<MAILS> | does=<A_CLICK>|enter|space | in=(split )?button|menu it
      | title=(?!.*(message|nachricht|mensaje|wiadomosc) ?\().* | dialog=(?!left).*
      | label=(?!(.*\n)?(<MAIL_SHOWS>)$).+
 send | program=<MAILS> | does=<A_CLICK>|space | in=list item | dialog=(?!left).* | label=.+
-     | title=(?!.*(message|nachricht|mensaje|wiadomosc) ?\().* | control=(?!(<MAIL_SHOWS>)$|.*,\s|.*\d:\d).*
+     | title=(?!.*(message|nachricht|mensaje|wiadomosc) ?\().*
+     | control=(?!(<MAIL_SHOWS>)$|.*,\s|.*\d:\d).*
 close | does=(ctrl\+)?alt\+(shift\+)?(win\+)?f4
 close | does=ctrl\+(w|f4|q|shift\+[wq]) | program=(?!explorer).*
 close | does=f5|ctrl\+(f5|r|shift\+r)|alt\+(left|home) | program=<BROWSERS> | line=\??\s*[^?\s].*
@@ -5432,7 +5443,7 @@ send | program=<BROWSERS> | in=button | title=(?!<MAIL_TITLES>$).*
      | label=(.*\n)?(reply|comment|antworten|kommentieren|repondre|commenter)\W*
 pay | program=<BROWSERS> | in=(split )?button | does=<A_CLICK>|enter|space | dialog=(?!left).*
      | about=(.*; )?(iban|betrag|amount|montant|importe|kwota|cymma|金额)\b.*
-     | label=(?!(.*\n)?(<LOOKING>)$).+
+     | label=(?!(.*\n)?(<ONLY_LOOKS>)$).+
 formula | text=.+ | named= | program=winword\.exe
      | line=(?i)\W*(dde(auto)?|includepicture|includetext|link|import|macrobutton)\b.*
 share | program=<EXPLORER> | title=<CLOUDS> | does=<PASTES>
@@ -5480,7 +5491,7 @@ password | text=.+ | in=|field | title=<PASSWORD_TITLES>
 secret | text=.*\{\{\s*\w+\s*\}\}.*
 password | program=<SAFES> | does=ctrl\+(shift\+)?[a-z]|double_click|(double|triple)_click\(.*
 password | program=<SAFES> | does=<A_CLICK>|enter|space | in=(split )?button|menu item
-     | dialog=(?!left).* | label=(?!(.*\n)?(<LOOKING>)$).+
+     | dialog=(?!left).* | label=(?!(.*\n)?(<ONLY_LOOKS>)$).+
 copy | secret=yes | does=ctrl\+(shift\+)?[cx]|ctrl\+insert|shift\+delete|drag
 copy | secret=yes | label=<COPIES>
 admin prompt | program=<ADMINS>
@@ -5516,25 +5527,25 @@ send | owned=yes | program=<BROWSERS> | title=<UPLOADS> | does=alt\+o
 send | owned=yes | program=<BROWSERS> | title=<UPLOADS> | does=space | in=(split )?button
 file | owned=yes | program=<SYSTEM_TOOLS> | does=<PRESSING> | dialog=(?!left).* | label=.+
 system | program=<SYSTEM_TOOLS> | does=<A_CLICK>|enter|space | in=<PRESSED> | dialog=(?!left).*
-     | label=(?!(.*\n)?(<LOOKING>)$).+
+     | label=(?!(.*\n)?(<ONLY_LOOKS>)$).+
 system | title=<SETTINGS> | program=applicationframehost\.exe | does=<A_CLICK>|enter|space
-     | in=<PRESSED> | dialog=(?!left).* | label=(?!(.*\n)?(<LOOKING>|<PERSONAL>)$).+
+     | in=<PRESSED> | dialog=(?!left).* | label=(?!(.*\n)?(<ONLY_LOOKS>|<PERSONAL>)$).+
 weighty | title=<WEIGHTY> | program=<BROWSERS> | does=<A_CLICK>|enter|space | in=(split )?button
-     | dialog=(?!left).* | label=(?!(.*\n)?(<LOOKING>)$).+
+     | dialog=(?!left).* | label=(?!(.*\n)?(<ONLY_LOOKS>)$).+
 weighty | title=<WEIGHTY> | program=<BROWSERS> | does=<A_CLICK> | in=(hyper)?link|menu item
      | label=(.*\n)?(run|build|execute|deploy|start|stop|restart|scale|trigger)\b.*
 weighty | program=<LEDGERS> | title=(?!<LEDGERS_LOOK>$).* | enters=enter
 weighty | program=<LEDGERS> | does=ctrl\+s|ctrl\+shift\+[sp]|(shift\+)?f([25689]|1[0-2])
 weighty | program=<LEDGERS> | does=<A_CLICK>|space | in=(split )?button
     |menu item | dialog=(?!left).*
-     | label=(?!(.*\n)?(<LOOKING>)$).+
+     | label=(?!(.*\n)?(<ONLY_LOOKS>)$).+
 weighty | program=<REMOTES> | does=<A_CLICK>|enter|space | in=(split )?button | dialog=(?!left).*
 weighty | program=<REMOTES> | does=(double|triple)_click
 run | program=<FILERS> | does=((ctrl|alt|shift)\+)*enter|(double|triple)_click | kind=|runs
 move | program=<FILERS> | does=(shift\+)?f[5-8]
 run | program=<FILERS> | text=.+ | in=combo box | enters=
 move | program=<FILERS> | does=<A_CLICK>|space | in=button|menu item | dialog=(?!left).*
-     | label=(?!(.*\n)?(<LOOKING>)$).+
+     | label=(?!(.*\n)?(<ONLY_LOOKS>)$).+
 run | program=<START>|<LAUNCHERS> | does=<A_CLICK>|enter | in=list item|button|menu item | owned=
      | control=(?!((<SHOWN_PROGRAMS>)(, .*)?|<LOOKING>|all( apps)?|power|unnamed)$).+
 run | program=<START>|<LAUNCHERS> | does=ctrl\+shift\+enter|(alt|ctrl)\+\d
@@ -5552,7 +5563,7 @@ address | program=<BROWSERS> | does=<A_CLICK>|space | in=button
 send | owned=yes | program=<BROWSERS> | title=<UPLOADS> | does=(double|triple)_click
 send | program=(filezilla|winscp)\.exe | does=enter|(double|triple)_click
 system | program=<EXPLORER> | title=<PANELS> | does=<A_CLICK>|enter|space | in=<PRESSED>
-     | label=(?!(.*\n)?(<LOOKING>|<PERSONAL>)$).+
+     | label=(?!(.*\n)?(<ONLY_LOOKS>|<PERSONAL>)$).+
 weighty | program=<LEDGERS> | enters=enter | line=\W*(/n|/o|=).*
 run | program=<BROWSERS>|<CHATS> | does=<A_CLICK>|enter | label=<SETUPS>
 run | program=<BROWSERS>|<CHATS>|<MAILS> | does=<A_CLICK>|enter|space | in=(split )?button
@@ -5600,15 +5611,19 @@ run | does=<A_CLICK>|enter | program=<BROWSERS>|<MAILS> | kind=|runs
 run | enters=enter | program=<EXPLORER> | runner= | label=<RUNNABLE>
 run | enters=enter | program=<EXPLORER> | opened=<A_CLICK>\(<RUNNABLE>
 unknown | plain= | does=<PRESSES>|enter|space | in=(split )?button|menu item|control|image|switch
-     | dialog=(?!left|line|form).* | label=(?!(.*\n)?(<LOOKS>)$).+ | title=(?!<FORM_SHOWS>$).*
+     | dialog=(?!left|line|form).* | label=(?!(.*\n)?(<FORM_GOES_ON>|<WHOLE_MENUS>)$).+
+     | title=(?!<FORM_SHOWS>$).*
 unknown | plain= | in=|field|pane|window | does=<PRESSES> | dialog=(?!left).*
-     | label=(?!<LOOKS>$|<FIELD_WORDS>$).+
+     | label=(?!<FORM_GOES_ON>$|<WHOLE_MENUS>$|<FIELD_WORDS>$).+
 unknown | plain= | in= | does=enter
 unknown | plain= | owned= | does=alt\+[a-dgj-mp-suxyz]
 unknown | plain= | in=checkbox|switch | does=<A_CLICK>|space
-     | about=(?!(.*; )?(<TAKES_OVER>)(; .*)?$).* | label=(?!(.*\n)?(<LOOKS>|<PERSONAL>)$).+
-delete | plain= | in=|pane|window|control | does=<DELETE_KEYS>
+     | about=(?!(.*; )?(<TAKES_OVER>)(; .*)?$).* | label=(?!(.*\n)?(<FORM_GOES_ON>|<PERSONAL>)$).+
+delete | plain= | in=(?!(<FIELDS_THERE>)$).* | does=<DELETE_KEYS>
 run | plain= | does=f[589]|f12|((ctrl|alt|shift)\+)+(f([35-9]|1[12])|enter)|ctrl\+(shift\+)?[er]
+unknown | plain= | in=(?!(<FIELDS_THERE>)$).*
+     | does=(?!(<FREE_KEYS>)$)((ctrl|alt|shift)\+)+\S+|f[24-9]|f1[12]|insert|num\w+|add|subtract
+unknown | plain= | in=<ROWS> | does=space
 answer | dialog=line|form | runner= | does=<A_CLICK>|enter|space | in=(split )?button
      | path=.*[^\n].* | label=(?!(.*\n)?(<FORM_GOES_ON>)$).+ | about=(?!<FILE_FIELDS>$).+
      | title=(?!<FORM_SHOWS>$).* | program=(?!<EDITORS>).*
@@ -5625,6 +5640,15 @@ file | owned=yes | title=<SAVE_TITLES> | saves=<BARE_FILE> | path=<ENDS_AS_IT_SA
 file | owned=yes | title=<SAVE_TITLES> | saves=<BARE_FILE> | path=<ENDS_AS_IT_SAYS>
      | does=<A_CLICK>|space|alt\+\w | dialog=(?!left).* | in=(split )?button|
      | program=(?!<ADDS_ENDINGS>).*
+file | owned=yes | program=<EDITORS> | dialog=line|form | path=.*[^\n].*
+     | about=.*\b(run program|programm ausfuhren|program(m)?:|command( line)?|befehl(szeile)?|macro
+    |url|web address|webadresse)\b.*
+     | does=<A_CLICK>|enter|space|alt\+\w | in=(?!tab|list|check|radio).*
+     | label=(?!(.*\n)?(<FORM_GOES_ON>|<LEAVING>|<FIELD_WORDS>)$).+
+overwrite | plain= | text=.+ | named= | others=yes | in=edit|combo box|spinner|<CELLS>
+     | control=(?!<FINDING>|<FILE_FIELDS>).*
+overwrite | plain= | does=ctrl\+[vx]|(shift\+)?. | others=yes
+     | in=edit|combo box|spinner|<CELLS> | control=(?!<FINDING>|<FILE_FIELDS>).*
 unknown | plain= | in=combo box|slider|spinner|radio button
      | does=up|down|left|right|page\w+|home|end|(shift\+)?.|scroll.*|drag
      | control=(?!.*\b(<NARROWS>)\b).*
@@ -5640,7 +5664,7 @@ menu | program=<BROWSERS> | in=(?!edit|combo|field|spinner).+ | title=(?!<KEPT_A
      | text=[a-eg-jl-z0-9#!].?
 move | plain= | does=drag | in=(?!(<DRAGGED_THERE>|splitter)$).*
 move | plain= | does=drag | between=yes
-     | in=(?!(edit|document|text|combo box|scroll ?bar|thumb|title bar|window|separator|splitter)$).*
+     | in=(?!(edit|document|text|combo box|scroll ?bar|thumb|title bar|window|separator)$).*
 move | program=<BROWSERS> | does=drag | between=yes | in=pane|image | title=(?!<MAPS>).*
 """)
 ####################################################################################################
@@ -5672,6 +5696,11 @@ RUNNING = frozenset(
 OPENING = RUNNING.union(
     "open show visit go call öffne zeige geh gehe ruf ouvre affiche va abre muestra ve otwórz pokaż"
     " idź открой покажи 打开".split()
+)
+# What says which button answers a message box.
+ANSWERING_WORDS = frozenset(
+    "press click answer choose hit pick select drücke klicke klick wähle antworte mit with appuie"
+    " clique choisis pulsa elige".split()
 )
 # Where what is typed gets run.
 RUNNERS = rules_of(r"""
@@ -5843,7 +5872,7 @@ def answers_there(attempt: Attempt, label: str) -> bool:
     return False
 
 
-def is_left(attempt: Attempt, window: Window, label: str) -> bool:
+def is_left(attempt: Attempt, window: Window, label: str, asks: bool) -> bool:
     """Tells whether this answers nothing, says no to a risk, or answers as the task says."""
     said = said_by(label.partition(",")[0], ANSWERS)
     texts = [control.name for control in attempt.inside if control.role not in ANSWERING]
@@ -5851,7 +5880,8 @@ def is_left(attempt: Attempt, window: Window, label: str) -> bool:
     title = fold(window.title)
     if "refuses" in said and not re.search(PATTERNS["SAVING"], about or title):
         return bool(said_by(f"{title}; {about}", COMMANDS))
-    return "leaves" in said or is_in_task(label, attempt.task)
+    behind = ANSWERING_WORDS if asks and f'"{label}"' not in attempt.task.lower() else ()
+    return "leaves" in said or is_in_task(label, attempt.task, behind)
 
 
 def has_lost(attempt: Attempt, window: Window) -> bool:
@@ -5872,6 +5902,13 @@ def has_lost(attempt: Attempt, window: Window) -> bool:
         if len(kept) * 2 < len(words):
             return True
     return False
+
+
+def is_typed_over(attempt: Attempt) -> bool:
+    """Tells whether a control holds no text of this program's, and gets no word of the task."""
+    words = re.findall(r"\S*\w", attempt.task)
+    held = getattr(attempt.focused, "value", None) or ""
+    return held.strip() not in attempt.typed.own and attempt.act.text.strip() not in words
 
 
 def decides(attempt: Attempt, label: str) -> bool:
@@ -5928,8 +5965,9 @@ def name_there(attempt: Attempt, line: str) -> str:
 # dialog (asks, line, left), runner (what runs a line there) and runs (what the act has Windows
 # run); unanswered (yes: see Attempt), secret (yes: it reaches a window that one went into);
 # sends (yes: see SENDS), unsent (yes: it holds what no task named), across (yes: it ends in
-# another window), between (yes: it ends on another control), elsewhere (yes: see there), file (the title without what the task names), holds
-# (a control's value).
+# another window), between (yes: it ends on another control), elsewhere (yes: see
+# there), file (the title without what the task names), holds (a control's value), others (yes: see
+# is_typed_over).
 def facts_of(attempt: Attempt) -> Facts:
     """Returns the facts that rules are held against."""
     window = next(iter(attempt.reached), Window(0, ""))
@@ -5948,6 +5986,7 @@ def facts_of(attempt: Attempt) -> Facts:
         "unsent": typed.place in typed.unsent,
         "owned": is_dialog(window),
         "lost": has_lost(attempt, front),
+        "others": is_typed_over(attempt),
         "unanswered": attempt.unanswered,
         "secret": attempt.holds_secret,
         "plain": has_form("PLAIN", f"{window.program} {window.title}"),
@@ -5979,7 +6018,7 @@ def facts_of(attempt: Attempt) -> Facts:
     opens = not explores or does in OPENERS or has_form("OPENS", label)
     facts["kind"] = kind_of_item(attempt, front, label) if opens else "shows"
     facts["dialog"] = kind_of_dialog(attempt, window, facts)
-    if label and is_left(attempt, window, label):
+    if label and is_left(attempt, window, label, facts["dialog"] == "asks"):
         facts["dialog"] = "left"
     elif decides(attempt, label):
         facts["decides"] = "yes"
@@ -6002,7 +6041,8 @@ def risky_lines(attempt: Attempt, facts: Facts) -> Iterator[str]:
         folder = re.sub(r"(?i)^explorer(\.exe)? ", "", line).strip('"')
         if behind is OPENING and is_folder(folder):
             continue
-        said = command.strip(UNKNOWN) if behind == () else command
+        # What stood in a field of a program does not change what was typed into it.
+        said = command.strip(UNKNOWN * (facts["runner"] == "console"))
         if not is_in_task(said, attempt.task, behind):
             yield line
 
