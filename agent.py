@@ -5147,10 +5147,11 @@ FORM_GOES_ON (?!(save|add|edit|insert|import|export|rename|attach|increase|decre
     |log ?in|sign in|speichern|hinzufugen|andern|umbenennen|importieren|exportieren|einfugen
     |bearbeiten|enregistrer|ajouter|modifier|guardar|anadir|editar)\b)(<LOOKS>)
 # Keys that move, find or copy, and those of Windows itself; to print leads to a form first.
-FREE_KEYS .*\bwin\b.*|((ctrl|shift|alt)\+)*(tab|home|end|left|right|up|down|page\w+|escape|f10
-    |f1|f3)|ctrl\+[acfp]|shift\+(f10|.)|ctrl\+insert|alt\+\w
-# Menus that stand for what they hold, and saving: what is typed over is asked about before.
-WHOLE_MENUS (save( as)?|speichern( unter)?|enregistrer|guardar|edit|insert|bearbeiten
+FREE_KEYS .*\bwin\b.*|((ctrl|shift|alt)\+)*(ctrl|shift|alt|tab|home|end|left|right|up|down|page\w+
+    |escape|f10|f1|f3)|ctrl\+[acfp]|shift\+(f10|.)|ctrl\+insert|alt\+\w
+# Menus that stand for what they hold, a window's buttons, and saving: what is typed over is asked
+# about before.
+WHOLE_MENUS (restore|save( as)?|speichern( unter)?|enregistrer|guardar|edit|insert|bearbeiten
     |einfugen|edition|insertion|editar|insertar)
 ONLY_LOOKS (?=(<LOOKING>)$)(<FORM_GOES_ON>|<LEAVING>|.*\bcookies\b.*|got it|verstanden)
 WEIGHTY_FORMS .*(merge|send|mail|options|trust|protect|passwor|encrypt|permission|shar(e|ing)
@@ -5874,7 +5875,8 @@ def answers_there(attempt: Attempt, label: str) -> bool:
 
 def is_left(attempt: Attempt, window: Window, label: str, asks: bool) -> bool:
     """Tells whether this answers nothing, says no to a risk, or answers as the task says."""
-    said = said_by(label.partition(",")[0], ANSWERS)
+    # Of what does one thing and another, as "book and close" does, no half is all.
+    said = said_by(re.sub(r"\b(and|und|et)\b", "", label.partition(",")[0]), ANSWERS)
     texts = [control.name for control in attempt.inside if control.role not in ANSWERING]
     about = fold("; ".join(texts))
     title = fold(window.title)
