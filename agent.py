@@ -4678,7 +4678,7 @@ def is_in_task(said: str, task: str, behind: Collection[str] = ()) -> bool:
 
     Where words are given that say what is to be done, it stands behind one of them.
     """
-    if len(said) < 3:
+    if len(said) < 3 and not said.isdigit():
         return False
     for sentence in re.split(r"(?<=[.;!?])\s", task.lower().replace("’", "'")):
         words = [word.strip("\"'`“”„‚‘,;:!?().") for word in sentence.split()]
@@ -5151,8 +5151,8 @@ FREE_KEYS .*\bwin\b.*|((ctrl|shift|alt)\+)*(ctrl|shift|alt|tab|home|end|left|rig
     |escape|f10|f1|f3)|ctrl\+[acfp]|shift\+(f10|.)|ctrl\+insert|alt\+\w
 # Menus that stand for what they hold, a window's buttons, and saving: what is typed over is asked
 # about before.
-WHOLE_MENUS (restore|save( as)?|speichern( unter)?|enregistrer|guardar|edit|insert|bearbeiten
-    |einfugen|edition|insertion|editar|insertar)
+WHOLE_MENUS (restore|highlight|save( as)?|speichern( unter)?|enregistrer|guardar|edit|insert
+    |bearbeiten|einfugen|edition|insertion|editar|insertar)
 ONLY_LOOKS (?=(<LOOKING>)$)(<FORM_GOES_ON>|<LEAVING>|.*\bcookies\b.*|got it|verstanden)
 WEIGHTY_FORMS .*(merge|send|mail|options|trust|protect|passwor|encrypt|permission|shar(e|ing)
     |connect|quer(y|ies)|macro|publish|seriendruck|senden|optionen|schutz|kennwort|freigabe|verbind
@@ -5906,13 +5906,6 @@ def has_lost(attempt: Attempt, window: Window) -> bool:
     return False
 
 
-def is_typed_over(attempt: Attempt) -> bool:
-    """Tells whether a control holds no text of this program's, and gets no word of the task."""
-    words = re.findall(r"\S*\w", attempt.task)
-    held = getattr(attempt.focused, "value", None) or ""
-    return held.strip() not in attempt.typed.own and attempt.act.text.strip() not in words
-
-
 def decides(attempt: Attempt, label: str) -> bool:
     """Tells whether what is pressed stands beside a button that cancels, and decides."""
     buttons = [control for control in attempt.inside if control.role in ANSWERING]
@@ -5968,8 +5961,8 @@ def name_there(attempt: Attempt, line: str) -> str:
 # run); unanswered (yes: see Attempt), secret (yes: it reaches a window that one went into);
 # sends (yes: see SENDS), unsent (yes: it holds what no task named), across (yes: it ends in
 # another window), between (yes: it ends on another control), elsewhere (yes: see
-# there), file (the title without what the task names), holds (a control's value), others (yes: see
-# is_typed_over).
+# there), file (the title without what the task names), holds (a control's value), others (yes: that
+# of what gets the text is none of this program's).
 def facts_of(attempt: Attempt) -> Facts:
     """Returns the facts that rules are held against."""
     window = next(iter(attempt.reached), Window(0, ""))
@@ -5988,7 +5981,7 @@ def facts_of(attempt: Attempt) -> Facts:
         "unsent": typed.place in typed.unsent,
         "owned": is_dialog(window),
         "lost": has_lost(attempt, front),
-        "others": is_typed_over(attempt),
+        "others": (getattr(attempt.focused, "value", None) or "").strip() not in typed.own,
         "unanswered": attempt.unanswered,
         "secret": attempt.holds_secret,
         "plain": has_form("PLAIN", f"{window.program} {window.title}"),
@@ -6003,14 +5996,12 @@ def facts_of(attempt: Attempt) -> Facts:
         "enters": "enter" if "\n" in text or does in ENTERING else "",
         "label": label_pressed(attempt, does),
         "in": "field" if typed.line.strip(UNKNOWN) else "",
-        "control": "",
-        "holds": "",
+        **dict.fromkeys(("control", "holds", "decides"), ""),
         "title": fold(window.title),
         "file": fold(without_named(window.title.strip("*●• ").split(" "), attempt.task, " ")),
         "program": window.program.lower(),
         "class": window.class_name.lower(),
         "about": fold("; ".join(control.name for control in attempt.inside)),
-        "decides": "",
         "saves": name_there(attempt, line) if has_form("SAVE_TITLES", window.title) else "",
     }
     if attempt.known:
@@ -6044,7 +6035,7 @@ def risky_lines(attempt: Attempt, facts: Facts) -> Iterator[str]:
         if behind is OPENING and is_folder(folder):
             continue
         # What stood in a field of a program does not change what was typed into it.
-        said = command.strip(UNKNOWN * (facts["runner"] == "console"))
+        said = command.strip(UNKNOWN) if facts["runner"] == "console" else command
         if not is_in_task(said, attempt.task, behind):
             yield line
 
