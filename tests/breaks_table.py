@@ -101,7 +101,7 @@ ROWS = (
     ("default-button", "Questions", "a button that stands beside Cancel and does not only go on is asked about", "decides", "return [] in said and", "return [] not in said and"),
     ("typed-press", "Questions", "a blank or a line end that is typed on a button presses it", "does_of", "return key if key in", "return does if key in"),
     ("document-lost", "Questions", "a document most of which is gone is not saved unasked", "has_lost", "len(kept) * 2 < len(words)", "False"),
-    ("line-more", "Questions", "a line that does more than show is asked about", "risky_lines", "if not is_in_task(command", "if is_in_task(command"),
+    ("line-more", "Questions", "a line that does more than show is asked about", "risky_lines", "if not is_in_task(said", "if is_in_task(said"),
     ("entry-named", "Questions", "an entry of a list that is named like a command is asked about", "label_pressed", "[entry.name] if", "[] if"),
     ("alt-letter", "Questions", "a button that is pressed by its letter is judged by its name", "label_pressed", 'does.startswith("alt+")', "False"),
     ("unsent", "Questions", "what a page holds that no task named is not sent unasked", "facts_of", '"unsent": typed.place in typed.unsent', '"unsent": False'),
