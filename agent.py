@@ -468,7 +468,8 @@ keep_megabytes | 2000 | megabytes of runs kept, the latest; beyond them the curr
      more screenshots, and beyond a further eighth it ends; 0 for all | 0 to 100000000
 scenarios_file | | prepared tasks of one's own, as JSON such as {"chat": [{"name": "Notes",
      "task_prompt": "Open Notepad"}]} (--scenarios lists all)
-dump_dir | dumps | folder that holds the runs; nothing is written elsewhere | | AGENT_DUMP_DIR
+dump_dir | dumps | folder that holds the runs; nothing is written elsewhere | a path |
+     AGENT_DUMP_DIR
 dump_prefix | screen_ | begins a chat's screenshots | up to 40 letters, digits, _ and - |
      AGENT_DUMP_PREFIX
 dump_start | 1 | number of the first of them | 0 to 1000000 | AGENT_DUMP_START
@@ -525,6 +526,7 @@ def marks_of(text: str) -> JsonDict:
 TEXT_FORMS = {
     "area": rf"primary|all|{_NUMBER},{_NUMBER},{_NUMBER},{_NUMBER}",
     "sampling": rf"|{_SAMPLING}(?:; ?{_SAMPLING})*",
+    "dump_dir": r".*\S.*",
     "dump_prefix": r"[\w-]{0,40}",
 }
 SWITCHES = {"true": True, "1": True, "yes": True, "on": True}
@@ -1248,6 +1250,8 @@ class Act:
         if not by_name:  # in a grammar the name is the model's sentence
             given.pop("element_name", None)
         subject = [name for name in SUBJECTS if given.get(name)][:1]
+        if given.get("text") == "":  # of a row's empty cell, or --with NAME=
+            return f'{self.name.replace("_", " ")} "" (nothing)'
         if subject:
             given = {name: given[name] for name in (*subject, "modifiers", "then") if name in given}
         return f"{self.name.replace('_', ' ')} {shown_args(given)}".strip()
@@ -1310,7 +1314,7 @@ OUTCOMES = {
     # Why the acts of an earlier run were left, where no model goes on.
     "differs": Ending(),
     "refused": Ending(),
-    "disproved": Ending(sent="not proven"),
+    "disproved": Ending(said="not proven", sent="not proven"),
 }
 
 
@@ -12301,13 +12305,14 @@ def with_values(way: Way, values: Mapping[str, str]) -> Way:
 def way_for(root: Path, task: str, again: bool = False) -> Way | None:
     """Finds what was shown for a task, else the way of its latest proven run, if none disproved it.
 
-    Raises ConfigError if it is done `again` and its showing was not finished.
+    Raises ConfigError if it is done `again` and its showing was not finished, or is gone.
     """
     # What a person showed comes before runs of that name, which may have gone that very way and
     # do not know which of its texts differ each time.
     found: Way | None = None
     is_over = False
     unfinished = ""
+    is_forgotten = False
     repairs: dict[tuple[str, int], JsonDict] = {}
     for folder, journal in runs_of_task(root, task):
         with suppress(AgentError, ValueError):  # what is damaged is no way
@@ -12315,7 +12320,11 @@ def way_for(root: Path, task: str, again: bool = False) -> Way | None:
             whole = not any(isinstance(record, ResumeRecord) for record in records)
             completed = whole and isinstance(end, EndRecord) and end.outcome == "completed"
             by_hand = vars(begin)["model"] == BY_HAND
-            if by_hand and not completed:
+            repeated = {record.run for record in records if isinstance(record, WayRecord)}
+            if not all((root / run).is_dir() for run in repeated):
+                # It has the values of that time, and does not know which of them differ.
+                is_forgotten = True
+            elif by_hand and not completed:
                 unfinished = unfinished or folder.name
             elif completed and (by_hand or not (found or is_over)):
                 way = recorded_way(folder)
@@ -12336,7 +12345,13 @@ def way_for(root: Path, task: str, again: bool = False) -> Way | None:
                         repairs.setdefault((record.run, record.step), record.control)
     if again and unfinished:
         raise ConfigError(f"{unfinished} shows it, but was not finished: show it anew by --teach.")
+    if again and is_forgotten and not found:
+        raise ConfigError(no_recording_text(task))
     return found
+
+
+def no_recording_text(name: str) -> str:
+    return f"There is no recording {name[:60]!r}; --runs lists them."
 
 
 def can_be_joined(way: Way) -> bool:
@@ -13656,6 +13671,7 @@ WAY_CLAIM = (
     "Each act of {}, an earlier run that completed this task, was done again where the screen"
     " looked as it did then, or has become needless."
 )
+EMPTY_QUOTE = re.compile(r"[\"“„«][\"”“»]")  # of a value that was given as nothing
 WAY_LEFT = "DONE SO FAR, as in an earlier run of this task: {}. THEN CAME {}"
 
 
@@ -13797,11 +13813,12 @@ class Repeat(Loop):
         if not way.checks:
             told = "; ".join([f"Repeated {way.next} acts", *self.repairs])
             raise End(Outcome("completed", f"{told}."))
+        done = f"{way.next} acts were done again"
+        checks = "; ".join(way.checks)
         if self.run.session.model.name == NO_MODEL:
-            unseen = (
-                f"{way.next} acts were done again; nobody looked whether: {'; '.join(way.checks)}"
-            )
-            raise End(Outcome("not_proven", unseen))
+            raise End(Outcome("not_proven", f"{done}; nobody looked whether: {checks}"))
+        if EMPTY_QUOTE.search(checks):  # no look decides it, not even the last one
+            raise End(Outcome("disproved", f"{done}; an empty quote proves nothing: {checks}"))
         claim = WAY_CLAIM.format(way.folder.name)
         deed = check_completion(self.run, last, claim, counts=False)
         tell_turn(self.run, "way", "its end", deed.result)
@@ -16313,9 +16330,8 @@ def write_text(target: Path, text: str, mode: str) -> str:
         if begun:  # the half of a file would stand in the way of the next try
             with suppress(OSError):
                 target.unlink()
-        raise ConfigError(
-            f"{target} cannot be written: {error.strerror}; choose another name."
-        ) from None
+        way_out = "free space there" if error.errno == errno.ENOSPC else "choose another name"
+        raise ConfigError(f"{target} cannot be written: {error.strerror}; {way_out}.") from None
     return f"Written: {target}"
 
 
@@ -17472,6 +17488,13 @@ def demo_task(profile: str, config: Config) -> str:
     return str(play.get("task", DEMO_TASK))
 
 
+def refuse_undrawn(task: str, profile: str, config: Config) -> None:
+    """Raises ConfigError for a task that the drawn desktop does not know."""
+    known = demo_task(profile, config)
+    if task.split() != known.split():
+        raise ConfigError(f"The drawn desktop of the demo knows no other task than: {known}")
+
+
 DEMO_SCREEN = Rect(0, 0, 1280, 720)
 DEMO_AREA_LEAST = Rect(10, 28, 1020, 687)
 # By these colours the model knows what it sees. A picture is searched for their packed RGB, so none
@@ -18331,6 +18354,13 @@ class Terminal:
                 break  # nobody types any more
         return lines.popleft().strip() if printed.is_set() and lines else ""
 
+    def ask_well(self, question: str, fault: Callable[[str], str]) -> str:
+        """Asks until there is no fault, which is told, in the answer; "" for nothing."""
+        answer = self.ask(question)
+        while why := fault(answer):
+            answer = self.ask(f"{why} {question}")
+        return answer
+
     def take(self, event: Event) -> None:
         if isinstance(event, Line):
             self.say(event.text, event.level)
@@ -18420,6 +18450,10 @@ class Terminal:
         if options.rows:
             return way
         if options.again and not way:
+            if options.given:
+                raise ConfigError(no_recording_text(task))
+            if options.demo:
+                refuse_undrawn(task, options.profile, config)
             self.say("No run of this task was proven done, so that the model decides.")
         return way and replace(with_values(way, values_given(options.given)), next=done)
 
@@ -19218,24 +19252,60 @@ def ask_what_stays(recorder: Recorder, terminal: Terminal) -> Kept | None:
         terminal.say(f"{number:3}  {step.act.in_words()}", 0)
     if not steps or not _person_is_there():
         return dict.fromkeys(steps, ""), ""
-    answer = terminal.ask(WHICH_STEPS)
+    answer = terminal.ask_well(WHICH_STEPS, partial(wrong_numbers, steps))
     if answer.lower() == "again":
         return None
-    for number in re.findall(r"\d{1,6}", answer):
+    for number in re.findall(r"\d+", answer):
         steps.pop(int(number), None)
     names = dict.fromkeys(steps, "")
+    values = set()
     for number, step in steps.items():
         control = step.seen.control or NO_CONTROL
         types = step.tool == "type_text"
-        question = ""
         if types and control.password:
             question = WHICH_SECRET.format(number)
+            names[number] = plain_name(terminal.ask_well(question, wrong_name))
         elif types or step.picks:
             offer = plain_name(control.name if types else control.role) or "value"
             question = IS_IT_A_VALUE.format(number, step.act.in_words(), offer)
-        if question:
-            names[number] = plain_name(terminal.ask(question))
-    return names, terminal.ask(HOW_ONE_SEES) if names else ""
+            names[number] = plain_name(terminal.ask_well(question, wrong_value_name))
+            values.add(squeezed(names[number]))
+    return names, terminal.ask_well(HOW_ONE_SEES, partial(wrong_check, values)) if names else ""
+
+
+def wrong_numbers(steps: Collection[int], answer: str) -> str:
+    """Says what is wrong with an answer to WHICH_STEPS; "" for nothing."""
+    if answer.lower() in ("", "again"):
+        return ""
+    if not re.fullmatch(r"\d{1,6}( *, *\d{1,6})*", answer):
+        return f"{in_quotes(answer, 40)} is no number of a step, nor numbers with commas."
+    for number in map(int, answer.split(",")):
+        if number not in steps:
+            return f"There is no step {number}; the last one is {max(steps)}."
+    return ""
+
+
+def wrong_name(answer: str) -> str:
+    """Says what is wrong with a name; "" for nothing."""
+    return "" if plain_name(answer) or not answer else "A name has letters, digits and _."
+
+
+def wrong_value_name(answer: str) -> str:
+    """Says what is wrong with a value's name, which is none of a secret; "" for nothing."""
+    if "{{" in answer:
+        return (
+            "What you typed stands in the pictures already. A secret is typed into a field for"
+            " passwords, or given as a column {{NAME}} of a table."
+        )
+    return wrong_name(answer)
+
+
+def wrong_check(values: Collection[str], answer: str) -> str:
+    """Says what is wrong with a check that names values; "" for nothing."""
+    for name in COLUMN.findall(answer):
+        if squeezed(name) not in values:
+            return f"No value is called {{{name}}}."
+    return ""
 
 
 def plain_name(text: str) -> str:
@@ -19986,12 +20056,16 @@ rows check resume runs stats report replay mcp teach forget scenario
 again check resume runs stats report replay
 scenario check resume runs stats report replay mcp again teach forget
 words teach forget
-task teach forget"""
-# What is said with something else alone, and how that is given.
+task teach forget
+schedule check teach forget scenarios runs stats report settings manifest mcp print_config"""
+# What is said with one of others alone, and how these are given.
 NEEDS = {
     "only_rows": ("rows", "--rows FILE"),
     "rows_on": ("rows", "--rows FILE"),
+    "max_rows": ("rows", "--rows FILE"),
     "results": ("rows", "--rows FILE"),
+    "with": ("again rows replay", "--again NAME, --rows FILE or --replay RUN"),
+    "schedule": ("words demo scenario replay resume", 'a task, as in "..." --schedule 08:00'),
     "open": ("report", "--report RUN"),
 }
 
@@ -20035,6 +20109,9 @@ def read_options(argv: Sequence[str] | None) -> Namespace:
         raise ConfigError(f"{task!r} is no task; did you mean --{word}?")
     if options.report == []:
         options.report = [LATEST]
+        if options.open and re.fullmatch(r"(run_)?\d+", str(task)):  # as in --report --open 7
+            options.report = [task]
+            task = options.words = None
     if options.help is None:
         refuse_idle_words(options)
     vars(options).update(
@@ -20062,7 +20139,7 @@ def refuse_idle_words(options: Namespace) -> None:
         if len(said) > 1:
             raise ConfigError(f"{said[0]} and {said[1]} do not go together; leave out one of them.")
     for name, (needed, example) in NEEDS.items():
-        if name in given and needed not in given:
+        if name in given and given.keys().isdisjoint(needed.split()):
             raise ConfigError(f"{given[name]} needs {example}.")
 
 
@@ -20135,10 +20212,8 @@ def refuse_idle_run(options: Namespace, config: Config) -> None:
             "The demo's model goes by the pixels it sees, and speaks tools or qwen3-vl;"
             " leave out --no-vision and --grammar."
         )
-    known = demo_task(options.profile, config)
-    own = not options.demo or options.replay or options.again or not options.task
-    if not own and options.task.split() != known.split():
-        raise ConfigError(f"The drawn desktop of the demo knows no other task than: {known}")
+    if options.demo and options.task and not (options.replay or options.again):
+        refuse_undrawn(options.task, options.profile, config)
     blocked_chords(config)  # raises ConfigError for keys that there are not
 
 
@@ -20172,17 +20247,28 @@ allow_risky blocked_windows allowed_windows stop_hotkey dump_dir"""
 SCHEDULE_MOST = 261  # characters that schtasks takes
 
 
-def schedule_line(at: str, words: Sequence[str]) -> str:
+def schedule_line(at: str, words: Sequence[str], task: str) -> str:
     """Gives the line that has Windows start a command daily; raises ConfigError."""
     if not re.fullmatch(r"([01]\d|2[0-3]):[0-5]\d", at):
         raise ConfigError(f"--schedule takes a time such as 07:30, not {at[:40]!r}.")
+    for word in words:
+        if '"' in word or word.endswith("\\"):
+            raise ConfigError(
+                f"--schedule: {plain_line(word, 60)} has a quote, or ends in a backslash, which"
+                " cannot be quoted for Windows: say it without."
+            )
     said = " ".join(f'"{word}"' for word in (sys.executable, os.path.abspath(__file__), *words))
     command = f'cmd /c cd /d "{os.getcwd()}" && {said}'
     if len(command) > SCHEDULE_MOST:
-        raise ConfigError(f"Windows takes {SCHEDULE_MOST} characters at most, not {command}")
+        raise ConfigError(
+            f"Windows takes {SCHEDULE_MOST} characters at most, and this command has"
+            f" {len(command)}: use shorter paths and names, or put settings into a --config FILE."
+        )
     command = command.replace('"', '\\"')
+    others = [word for word in words if word != task]
+    name = f"agent.py {at.replace(':', '.')} {plain_name(' '.join([task, *others]))}"
     return (
-        f'schtasks /Create /SC DAILY /ST {at} /TN "agent.py {at.replace(":", ".")}" /TR "{command}"'
+        f'schtasks /Create /SC DAILY /ST {at} /TN "{name}" /TR "{command}"'
         "\nThe desktop has to be logged in and not locked at that time."
     )
 
@@ -20264,7 +20350,7 @@ def look_back(options: Namespace) -> Iterator[str]:
         said = [*options.said]
         at = next(at for at, word in enumerate(said) if word.startswith("--schedule"))
         del said[at : at + 2 - ("=" in said[at])]
-        yield schedule_line(options.schedule, said)
+        yield schedule_line(options.schedule, said, options.task or "")
     elif options.settings is not None:
         yield from settings_table(options.settings)
     elif options.manifest:

@@ -807,6 +807,71 @@ class CommandLine(CommandLineCase):
         self.assertEqual(code, 2)
         self.assertRegex(err, r"takes a value .*: note \(such as 'Hello from agent.py'\)")
 
+    def taught(self, *answers: str) -> str:
+        """What is said where a person shows "save" and gives these answers, then presses Enter."""
+        with person_at_main(self.types(*answers, *[""] * 3)) as keyboard:
+            code, out, err = self.main("--teach", "save", "--demo", stdin=keyboard)
+            keyboard.end()
+        self.assertEqual((code, err), (0, ""), out)
+        return out
+
+    def test_what_was_done_by_a_recording_is_no_way_once_that_is_forgotten(self) -> None:
+        self.taught("", "text", 'The title shows "{text}"')
+        again = ("--again", "save", "--demo")
+        self.assertEqual(self.main(*again, "--with", "text=Foo")[0], 0)
+        self.main("--forget", "save")
+        for given in ((), ("--with", "text=Bar")):
+            code, out, err = self.main(*again, *given)
+            self.assertEqual(code, 2, out)
+            self.assertIn("There is no recording 'save'; --runs lists them.", err)
+        self.assertFalse(self.run_folder(3).exists())
+
+    def test_what_was_never_shown_takes_no_values_and_on_the_drawn_desktop_is_not_done(
+        self,
+    ) -> None:
+        code, out, err = self.main("--again", "note2", "--demo", "--with", "a=b")
+        self.assertEqual(code, 2, out)
+        self.assertIn("There is no recording 'note2'; --runs lists them.", err)
+        code, out, err = self.main("--again", "note2", "--demo")
+        self.assertEqual(code, 2, out)
+        self.assertIn("knows no other task than: Open Notes", err)
+        self.assertFalse(self.run_folder().exists())
+
+    def test_an_answer_that_is_not_understood_is_told_and_asked_for_again(self) -> None:
+        wrong = {
+            "9": "There is no step 9; the last one is 3.",
+            "0": "There is no step 0;",
+            "2,9": "There is no step 9;",
+            **dict.fromkeys(("-1", "no", "2 3", "2."), "is no number of a step"),
+        }
+        out = self.taught(*wrong, "3", "{{pin}}", "?!", "text", 'It shows "{x}"', 'It is "{Text}"')
+        for answer, told in wrong.items():
+            with self.subTest(answer):
+                self.assertIn(told, out)
+        self.assertEqual(out.count("is no number of a step"), 4)
+        self.assertIn("What you typed stands in the pictures already.", out)
+        self.assertIn("A name has letters, digits and _.", out)
+        self.assertIn("No value is called {x}.", out)
+        acts = [entry["tool"] for entry in self.records() if entry["kind"] == "intent"]
+        self.assertEqual(acts, ["double_click", "type_text"])
+        self.assertIn("--with text=...", out)
+        self.assertEqual(self.records()[-1]["checks"][0]["check"], 'It is "{Text}"')
+
+    def test_an_input_that_ends_is_enter(self) -> None:
+        with ExitStack() as undo:
+            terminal = agent.Terminal(VirtualClock(), 0, str, undo)
+            with mock.patch.object(terminal, "ask", side_effect=["9", ""]) as ask:
+                answer = terminal.ask_well("Which?", lambda said: said and f"No {said}.")
+        self.assertEqual((answer, ask.mock_calls[1]), ("", mock.call("No 9. Which?")))
+
+    def test_nothing_typed_is_told_so_and_an_empty_quote_proves_nothing(self) -> None:
+        self.taught("", "text", 'The title shows "{text}"')
+        code, out, _ = self.main("--again", "save", "--demo", "--with", "text=")
+        self.assertEqual(code, 1, out)
+        self.assertIn('type text "" (nothing)', out)
+        self.assertRegex(out, r'(?m)^not proven: .*an empty quote proves nothing: .* shows ""')
+        self.assertNotIn("YES", out)
+
     def test_a_recording_that_was_not_finished_is_told_and_not_done(self) -> None:
         self.main("--teach", "save a note", "--demo")
         journal = self.folder / "dumps" / "run_0001" / "turns.jsonl"

@@ -1005,7 +1005,17 @@ class Words(RowsCase):
         words = ("--again", TASK, "--rows", "c" * 260, "--schedule=07:30")
         code, _, err = self.main(*words)
         self.assertEqual(code, 2)
-        self.assertIn("Windows takes 261 characters at most", err)
+        self.assertRegex(err, r"Windows takes 261 characters at most, and this command has \d{3}: ")
+        self.assertLess(len(err), 200)
+
+    def test_two_daily_tasks_of_one_time_have_two_names(self) -> None:
+        lines = {
+            self.main(*words, "--schedule", "07:30")[1].partition(" /TR ")[0]
+            for words in (("note",), ("Save: it",), ("note", "--rows", "a.csv"))
+        }
+        names = {line.partition(" /TN ")[2] for line in lines}
+        told = {"note", "Save_it", "note_rows_a_csv"}
+        self.assertEqual(names, {f'"agent.py 07.30 {name}"' for name in told})
 
     def test_the_line_for_windows_is_printed_and_not_run(self) -> None:
         code, out, _ = self.main("--again", TASK, "--rows", "c.csv", "--schedule", "07:30")
