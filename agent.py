@@ -20111,11 +20111,11 @@ def read_options(argv: Sequence[str] | None) -> Namespace:
         options.report = [LATEST]
         if options.open and re.fullmatch(r"(run_)?\d+", str(task)):  # as in --report --open 7
             options.report = [task]
-            task = options.words = None
+            options.words = None
     if options.help is None:
         refuse_idle_words(options)
     vars(options).update(
-        task=options.task or task,
+        task=options.task or options.words,
         chosen=bool(options.profile),
         profile=options.profile or "planner",
         quiet=options.quiet or bool(options.rows),  # of which there is a line each
