@@ -12302,10 +12302,11 @@ def with_values(way: Way, values: Mapping[str, str]) -> Way:
     return replace(way, steps=steps, checks=[with_texts(check, values) for check in way.checks])
 
 
-def way_for(root: Path, task: str, again: bool = False) -> Way | None:
+def way_for(root: Path, task: str, again: bool = False, is_valued: bool = False) -> Way | None:
     """Finds what was shown for a task, else the way of its latest proven run, if none disproved it.
 
-    Raises ConfigError if it is done `again` and its showing was not finished, or is gone.
+    Raises ConfigError if it is done `again` and its showing was not finished or is
+    gone, or for values where nothing was shown.
     """
     # What a person showed comes before runs of that name, which may have gone that very way and
     # do not know which of its texts differ each time.
@@ -12345,13 +12346,9 @@ def way_for(root: Path, task: str, again: bool = False) -> Way | None:
                         repairs.setdefault((record.run, record.step), record.control)
     if again and unfinished:
         raise ConfigError(f"{unfinished} shows it, but was not finished: show it anew by --teach.")
-    if again and is_forgotten and not found:
-        raise ConfigError(no_recording_text(task))
+    if not found and (is_valued or (again and is_forgotten)):
+        raise ConfigError(f"There is no recording {task[:60]!r}; --runs lists them.")
     return found
-
-
-def no_recording_text(name: str) -> str:
-    return f"There is no recording {name[:60]!r}; --runs lists them."
 
 
 def can_be_joined(way: Way) -> bool:
@@ -17488,13 +17485,6 @@ def demo_task(profile: str, config: Config) -> str:
     return str(play.get("task", DEMO_TASK))
 
 
-def refuse_undrawn(task: str, profile: str, config: Config) -> None:
-    """Raises ConfigError for a task that the drawn desktop does not know."""
-    known = demo_task(profile, config)
-    if task.split() != known.split():
-        raise ConfigError(f"The drawn desktop of the demo knows no other task than: {known}")
-
-
 DEMO_SCREEN = Rect(0, 0, 1280, 720)
 DEMO_AREA_LEAST = Rect(10, 28, 1020, 687)
 # By these colours the model knows what it sees. A picture is searched for their packed RGB, so none
@@ -18354,13 +18344,6 @@ class Terminal:
                 break  # nobody types any more
         return lines.popleft().strip() if printed.is_set() and lines else ""
 
-    def ask_well(self, question: str, fault: Callable[[str], str]) -> str:
-        """Asks until there is no fault, which is told, in the answer; "" for nothing."""
-        answer = self.ask(question)
-        while why := fault(answer):
-            answer = self.ask(f"{why} {question}")
-        return answer
-
     def take(self, event: Event) -> None:
         if isinstance(event, Line):
             self.say(event.text, event.level)
@@ -18430,7 +18413,8 @@ class Terminal:
         offers = not (options.again or options.rows or own) and _person_is_there()
         if not (options.again or options.rows or gone or offers):
             return None
-        way = way_for(Path(config.dump_dir), task, options.again)
+        is_valued = options.again and options.given and not options.rows
+        way = way_for(Path(config.dump_dir), task, options.again, is_valued)
         if way and gone not in ("", way.folder.name):  # which has other steps
             way = None
         if way and offers:
@@ -18450,10 +18434,6 @@ class Terminal:
         if options.rows:
             return way
         if options.again and not way:
-            if options.given:
-                raise ConfigError(no_recording_text(task))
-            if options.demo:
-                refuse_undrawn(task, options.profile, config)
             self.say("No run of this task was proven done, so that the model decides.")
         return way and replace(with_values(way, values_given(options.given)), next=done)
 
@@ -19203,6 +19183,11 @@ WHICH_SECRET = "Step {} types a secret, which is not kept. What is its name? (En
 IS_IT_A_VALUE = (
     'Step {}, {}: always this, or another one each time? (Enter, or a name such as "{}")'
 )
+NO_STEP = "There is no step {}; the last one is {}. "
+NO_NAME = (
+    "A name has letters, digits and _. It hides nothing: what you typed stands in the pictures"
+    " already. A secret is typed into a field for passwords, or given as a column {{NAME}}. "
+)
 HOW_ONE_SEES = "How does one see that it worked? (a sentence, a file, or Enter)"
 # What stays of a recording: of each step the name of its value, "" for none; and how success looks.
 Kept = tuple[dict[int, str], str]
@@ -19252,7 +19237,10 @@ def ask_what_stays(recorder: Recorder, terminal: Terminal) -> Kept | None:
         terminal.say(f"{number:3}  {step.act.in_words()}", 0)
     if not steps or not _person_is_there():
         return dict.fromkeys(steps, ""), ""
-    answer = terminal.ask_well(WHICH_STEPS, partial(wrong_numbers, steps))
+    answer = terminal.ask(WHICH_STEPS)
+    known = "|".join(map(str, steps))
+    while not re.fullmatch(rf"(?i)|again|({known})( *, *({known}))*", answer):
+        answer = terminal.ask(NO_STEP.format(in_quotes(answer, 40), max(steps)) + WHICH_STEPS)
     if answer.lower() == "again":
         return None
     for number in re.findall(r"\d+", answer):
@@ -19263,49 +19251,19 @@ def ask_what_stays(recorder: Recorder, terminal: Terminal) -> Kept | None:
         control = step.seen.control or NO_CONTROL
         types = step.tool == "type_text"
         if types and control.password:
-            question = WHICH_SECRET.format(number)
-            names[number] = plain_name(terminal.ask_well(question, wrong_name))
+            names[number] = plain_name(terminal.ask(WHICH_SECRET.format(number)))
         elif types or step.picks:
             offer = plain_name(control.name if types else control.role) or "value"
             question = IS_IT_A_VALUE.format(number, step.act.in_words(), offer)
-            names[number] = plain_name(terminal.ask_well(question, wrong_value_name))
+            name = terminal.ask(question)
+            while name and ("{{" in name or not plain_name(name)):
+                name = terminal.ask(NO_NAME + question)
+            names[number] = plain_name(name)
             values.add(squeezed(names[number]))
-    return names, terminal.ask_well(HOW_ONE_SEES, partial(wrong_check, values)) if names else ""
-
-
-def wrong_numbers(steps: Collection[int], answer: str) -> str:
-    """Says what is wrong with an answer to WHICH_STEPS; "" for nothing."""
-    if answer.lower() in ("", "again"):
-        return ""
-    if not re.fullmatch(r"\d{1,6}( *, *\d{1,6})*", answer):
-        return f"{in_quotes(answer, 40)} is no number of a step, nor numbers with commas."
-    for number in map(int, answer.split(",")):
-        if number not in steps:
-            return f"There is no step {number}; the last one is {max(steps)}."
-    return ""
-
-
-def wrong_name(answer: str) -> str:
-    """Says what is wrong with a name; "" for nothing."""
-    return "" if plain_name(answer) or not answer else "A name has letters, digits and _."
-
-
-def wrong_value_name(answer: str) -> str:
-    """Says what is wrong with a value's name, which is none of a secret; "" for nothing."""
-    if "{{" in answer:
-        return (
-            "What you typed stands in the pictures already. A secret is typed into a field for"
-            " passwords, or given as a column {{NAME}} of a table."
-        )
-    return wrong_name(answer)
-
-
-def wrong_check(values: Collection[str], answer: str) -> str:
-    """Says what is wrong with a check that names values; "" for nothing."""
-    for name in COLUMN.findall(answer):
-        if squeezed(name) not in values:
-            return f"No value is called {{{name}}}."
-    return ""
+    check = terminal.ask(HOW_ONE_SEES) if names else ""
+    while lost := [name for name in COLUMN.findall(check) if squeezed(name) not in values]:
+        check = terminal.ask(f"No value is called {{{lost[0]}}}. {HOW_ONE_SEES}")
+    return names, check
 
 
 def plain_name(text: str) -> str:
@@ -20110,8 +20068,7 @@ def read_options(argv: Sequence[str] | None) -> Namespace:
     if options.report == []:
         options.report = [LATEST]
         if options.open and re.fullmatch(r"(run_)?\d+", str(task)):  # as in --report --open 7
-            options.report = [task]
-            options.words = None
+            vars(options).update(report=[task], words=None)
     if options.help is None:
         refuse_idle_words(options)
     vars(options).update(
@@ -20212,8 +20169,13 @@ def refuse_idle_run(options: Namespace, config: Config) -> None:
             "The demo's model goes by the pixels it sees, and speaks tools or qwen3-vl;"
             " leave out --no-vision and --grammar."
         )
-    if options.demo and options.task and not (options.replay or options.again):
-        refuse_undrawn(options.task, options.profile, config)
+    known = demo_task(options.profile, config)
+    own = not options.demo or options.replay or not options.task
+    if options.again and not own:  # what it lacks with these is told when it is looked for
+        runs = runs_of_task(Path(config.dump_dir), options.task)
+        own = options.rows or options.given or any(runs)
+    if not own and options.task.split() != known.split():
+        raise ConfigError(f"The drawn desktop of the demo knows no other task than: {known}")
     blocked_chords(config)  # raises ConfigError for keys that there are not
 
 
@@ -20266,7 +20228,8 @@ def schedule_line(at: str, words: Sequence[str], task: str) -> str:
         )
     command = command.replace('"', '\\"')
     others = [word for word in words if word != task]
-    name = f"agent.py {at.replace(':', '.')} {plain_name(' '.join([task, *others]))}"
+    letters = "_".join(re.findall(r"\w+", " ".join([task, *others])))[:40]
+    name = f"agent.py {at.replace(':', '.')} {letters}"
     return (
         f'schtasks /Create /SC DAILY /ST {at} /TN "{name}" /TR "{command}"'
         "\nThe desktop has to be logged in and not locked at that time."
