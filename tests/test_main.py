@@ -197,6 +197,14 @@ class WrongUse(CommandLineCase):
         for told in ("-q -v --help", "-q -v --help described", "note --settings max"):
             self.assertEqual(self.main(*told.split())[0], 0)
 
+    def test_a_report_that_has_no_room_is_not_told_to_have_another_name(self) -> None:
+        self.recorded()
+        for number, told in ((errno.ENOSPC, "free space there"), (errno.EACCES, "another name")):
+            with mock.patch.object(agent, "open_log", side_effect=OSError(number, "It failed")):
+                code, _, err = self.main("--report", "1", str(self.folder / "a.html"))
+            self.assertEqual(code, 2)
+            self.assertIn(told, err)
+
     def test_settings_with_wrong_keys_are_told_before_the_task_is_asked_for(self) -> None:
         with person_there():  # who would be asked on stdout
             self.assertIn("nokey", self.refused("--set", "blocked_keys=ctrl+nokey"))
