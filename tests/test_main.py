@@ -200,8 +200,16 @@ class WrongUse(CommandLineCase):
     def test_a_report_that_has_no_room_is_not_told_to_have_another_name(self) -> None:
         self.recorded()
         for number, told in ((errno.ENOSPC, "free space there"), (errno.EACCES, "another name")):
-            with mock.patch.object(agent, "open_log", side_effect=OSError(number, "It failed")):
-                code, _, err = self.main("--report", "1", str(self.folder / "a.html"))
+            target = self.folder / "a.html"
+            failed = OSError(number, "It failed")
+
+            def opened(path: Any, *words: Any, why: OSError = failed, at: Path = target) -> Any:
+                if path == at:
+                    raise why
+                return io.open(path, *words)
+
+            with mock.patch("builtins.open", opened):
+                code, _, err = self.main("--report", "1", str(target))
             self.assertEqual(code, 2)
             self.assertIn(told, err)
 
