@@ -203,10 +203,12 @@ class WrongUse(CommandLineCase):
             target = self.folder / "a.html"
             failed = OSError(number, "It failed")
 
-            def opened(path: Any, *words: Any, why: OSError = failed, at: Path = target) -> Any:
+            def opened(
+                path: Any, *words: Any, why: OSError = failed, at: Path = target, real: Any = open
+            ) -> Any:
                 if path == at:
                     raise why
-                return io.open(path, *words)
+                return real(path, *words)
 
             with mock.patch("builtins.open", opened):
                 code, _, err = self.main("--report", "1", str(target))
