@@ -235,7 +235,8 @@ class Records(AgainCase):
     def test_names_and_values_around_a_target_and_else_any_letter_hand_over_to_the_model(
         self,
     ) -> None:
-        off = ("--set", "controls=off")
+        # Where nobody tells of controls, each press is asked about.
+        off = ("--set", "controls=off", "--confirm", "never")
         for name, first, then, words, goes in (
             ("the same", {"more": (ANNA,)}, {"more": (ANNA,)}, (), True),
             ("another name", {"more": (ANNA,)}, {"more": (OTTO,)}, (), False),
