@@ -19238,13 +19238,15 @@ def ask_what_stays(recorder: Recorder, terminal: Terminal) -> Kept | None:
     if not steps or not _person_is_there():
         return dict.fromkeys(steps, ""), ""
     answer = terminal.ask(WHICH_STEPS)
-    known = "|".join(map(str, steps))
-    while not re.fullmatch(rf"(?i)|again|({known})( *, *({known}))*", answer):
+    while True:
+        out = {*map(int, re.findall(r"\d{1,6}", answer))}
+        if re.fullmatch(r"(?i)|again|\d{1,6}( *, *\d{1,6})*", answer) and out <= steps.keys():
+            break
         answer = terminal.ask(NO_STEP.format(in_quotes(answer, 40), max(steps)) + WHICH_STEPS)
     if answer.lower() == "again":
         return None
-    for number in re.findall(r"\d+", answer):
-        steps.pop(int(number), None)
+    for number in out:
+        del steps[number]
     names = dict.fromkeys(steps, "")
     values = set()
     for number, step in steps.items():

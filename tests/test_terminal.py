@@ -125,16 +125,16 @@ class Live(TerminalCase):
         for text in (
             "completed: done",
             "stuck: no",
-            "disproved: no",
+            "not proven: no",
             "warning: \x1b[31mred\r",
             "   2  executor  click   unchanged   0.1 s",
         ):
             terminal.say(text)
         self.assertTrue(printed(terminal))
-        completed, stuck, disproved, warning, turn, _ = screen.getvalue().split("\n")
+        completed, stuck, unproven, warning, turn, _ = screen.getvalue().split("\n")
         self.assertEqual(completed, "\x1b[32mcompleted\x1b[0m: done")
         self.assertEqual(stuck, "\x1b[31mstuck\x1b[0m: no")
-        self.assertEqual(disproved, "\x1b[31mdisproved\x1b[0m: no")
+        self.assertEqual(unproven, "\x1b[31mnot proven\x1b[0m: no")
         self.assertEqual(warning, "\x1b[33mwarning\x1b[0m: \\x1b[31mred\\x0d")
         self.assertIn("\x1b[33munchanged\x1b[0m", turn)
 
