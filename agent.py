@@ -6768,8 +6768,7 @@ class Hands:
 
     def _move(self, point: Point) -> None:
         refuse_gap(point, self.desktop)
-        self._ready(None)
-        self._sent -= 1  # who only moved the mouse has begun nothing
+        self._ready(None, begins=False)  # who only moved the mouse has begun nothing
         self.aim = point
         self.desktop.move(point)
         self._place = self.desktop.cursor()
@@ -6785,14 +6784,14 @@ class Hands:
         switch(name, False)
         self._held.remove((switch, name))
 
-    def _ready(self, window: Window | None) -> None:
+    def _ready(self, window: Window | None, begins: bool = True) -> None:
         # Before each event: no stop, the mouse where the act left it, its window not forbidden.
         self.stop.check()
         if self._place and not near(self._place, self.desktop.cursor()):
             raise ToolError("Somebody moved the mouse in the middle of it.", "stale_frame")
         if window:
             refuse_window(window, self.config)
-        self._sent += 1
+        self._sent += begins
 
 
 def loop_recovery_action(hands: Hands, _: JsonDict) -> None:
