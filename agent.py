@@ -13369,6 +13369,9 @@ def begin_turn(run: Run, most: int) -> None:
 
 
 QUESTIONS_MOST = 3  # of a task
+# In a row; a model that has seen nothing there looks at one part after the other and does nothing.
+CLOSER_LOOKS_MOST = 2
+LOOKED_ENOUGH = "you looked closer twice and did nothing; do now what the instructions ask for"
 # How the status of a goal begins that is done or given up: few servers hold a model to the three
 # that its tool lists.
 STATUS_FOR_REVIEW = ("DONE", "COMPLETE", "FINISH", "SUCCESS", "BLOCKED", "FAIL")
@@ -13427,6 +13430,9 @@ def perform(run: Run, act: Act, look: Look) -> Deed:
     if run.eyes.secrets:
         refused = "since a secret was typed, the screen is shown whole; act on it as it is"
         return Deed(act, f"Not zoomed: {refused}")
+    progress.idle[act.name] += 1
+    if progress.idle[act.name] > CLOSER_LOOKS_MOST:
+        return Deed(act, f"Not zoomed: {LOOKED_ENOUGH}")
     run.eyes.zoom(to_point(args["position"], look.frame.area))
     return Deed(act, "Zoomed in for the next action", helped=progress.is_new_try(act))
 
@@ -13490,6 +13496,7 @@ def judge_deed(run: Run, deed: Deed) -> Deed:
     if deed.begun or deed.became == "dry":
         progress.touched += 1
         progress.answers.clear()
+        progress.idle.pop("zoom", None)
         progress.stirred = progress.stirred or (deed.begun and deed.changed is not False)
     if deed.act.name == "move":
         # Screens are compared without the pointer, so that a move changes nothing.

@@ -6,7 +6,7 @@ import itertools
 from typing import Any
 
 import agent
-from tests.scripted import PLAN, EngineCase, PlainDesktop, call, role_of, text
+from tests.scripted import PLAN, EngineCase, PlainDesktop, call, role_of, text, user_text
 from tests.test_chat import LOOK
 from tests.test_story import told
 
@@ -237,6 +237,25 @@ class Repeats(ProgressCase):
             self.assertEqual(done(), 4)
             self.clicks(*[act] * 3, max_steps=4, described=True)
             self.assertEqual(done(), 3)
+
+    def test_looking_closer_a_third_time_without_an_act_shows_the_whole_screen_and_says_why(
+        self,
+    ) -> None:
+        def look(across: int) -> Json:
+            return call("zoom", position=[across, 500])
+
+        self.clicks(*map(look, (100, 400, 600, 900)), max_steps=4, stall_stop=20)
+        told = [entry["result"] for entry in self.made.records("action")]
+        self.assertEqual(told[:2], ["Zoomed in for the next action"] * 2)
+        for result in told[2:4]:
+            self.assertIn("you looked closer twice and did nothing", result)
+        last = [user_text(r) for r in self.made.requests if role_of(r) == "executor"][3]
+        self.assertNotIn("CLOSER LOOK", last)
+        self.assertEqual([entry["stalled"] for entry in self.made.records("state")][-1], 2)
+        # An act lies between, even one without effect.
+        for act in (NOWHERE, BUTTON):
+            self.clicks(look(100), look(400), act, look(600), max_steps=5)
+            self.assertNotIn("Not zoomed", str(self.made.records()))
 
     def stalls(self, profile: str, *clicks: Json, **settings: Any) -> list[int]:
         """How many turns without progress were counted after each act."""
