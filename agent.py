@@ -44,10 +44,16 @@ if sys.version_info < (3, 10) or sys.maxsize < 2**32:
         f" {sys.version.split()[0]} with {sys.maxsize.bit_length() + 1} bit;"
         " start it with another Python, such as the one from python.org."
     )
+import os
 import signal
 
-if __name__ == "__main__":  # Ctrl+C just ends it, until main() takes the signal
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+if __name__ == "__main__":  # until main() takes the signal
+
+    def end_at_once(*_: object) -> None:
+        print("agent.py: stopped.", file=sys.stderr, flush=True)
+        os._exit(130)
+
+    signal.signal(signal.SIGINT, end_at_once)
 try:
     import ctypes
 except ImportError:
@@ -67,7 +73,6 @@ import io
 import json
 import math
 import ntpath
-import os
 import re
 import shutil
 import socket
@@ -10185,21 +10190,35 @@ BY_HAND = "shown by hand"  # stands for the model in the record of such a run
 RESULTS_FILE = "results.csv"  # of a run that did something for each row of a table
 
 
-def runs_of_task(root: Path, task: str, rows: bool = False) -> Iterator[tuple[Path, RunJournal]]:
+def runs_of_task(
+    root: Path, task: str, table: Path | None = None
+) -> Iterator[tuple[Path, RunJournal]]:
     """Gives the runs that began with a task, the latest first, each with its outline.
 
-    What cannot be read is none; if `rows` count, ConfigError is raised for one that may have some.
+    What cannot be read is none. The run of a `table` needs to know of all the others: ConfigError
+    is raised for one that may have rows and cannot be read whole, or still does them.
     """
     for folder in known_runs(root).values():
+        if folder == table:
+            continue
         try:
             journal = read_journal(folder, outline=True)
             begin = run_of(journal._replace(records=journal.records[:1]), folder)
         except ConfigError:
-            if rows and (folder / RESULTS_FILE).exists():
+            if table and (folder / RESULTS_FILE).exists():
                 raise
-        else:
-            if begin.task.casefold().split() == task.casefold().split():
-                yield folder, journal
+            continue
+        if begin.task.casefold().split() != task.casefold().split():
+            continue
+        if table and journal.damaged:
+            told = f"{folder} is damaged, so which rows it entered is not sure"
+            raise ConfigError(f"{told}; look at its {RESULTS_FILE}, then move it away.")
+        if table:
+            with (folder / "turns.jsonl").open() as stream:
+                if not hold_alone(stream):
+                    told = f"{folder} does this task right now"
+                    raise ConfigError(f"{told}; wait until it ends, or stop it.")
+        yield folder, journal
 
 
 UNENDED_KEPT_S = 24 * 3600
@@ -15322,7 +15341,9 @@ const NOTES = {
   refused: ["refused", "bad"],
   stale_frame: ["held up", "idle"],
 };
-const ROW_TONES = { done: "good", skipped: "good", unsure: "idle", "not proven": "idle" };
+const ROW_TONES = {
+  done: "good", skipped: "good", unsure: "idle", "not proven": "idle", "not begun": "idle",
+};
 const JUDGES = ["verifier", "examiner"]; // of another's turn
 const KEY_STEPS = { ArrowRight: 1, ArrowLeft: -1, Home: -1e9, End: 1e9 };
 const TEXT_MOST = 8000; // characters of a text: of 20,000 a browser hangs
@@ -17549,7 +17570,7 @@ DEMO_PICTURE: Sequence[tuple[str, Sequence[int], str, str]] = (
 # What becomes of a click on a place; of one on the Save button, that the text is saved.
 DEMO_CHANGES: Mapping[str, JsonDict] = {
     "Notes icon": {"opened": True, "focus": False},
-    "text area": {"focus": True},
+    "text area": {"focus": True, "selected": False},
     "desktop": {"focus": False},
 }
 
@@ -17562,6 +17583,7 @@ class DemoState:
     focus: bool = False
     text: str = ""
     saved_text: str | None = None
+    selected: bool = False  # all of it, which the next text replaces
     drawing: tuple[Point, ...] = ()  # where the pressed mouse was on its page
 
     @property
@@ -17716,11 +17738,16 @@ class DemoDesktop:
         """There is nothing to scroll."""
 
     def key(self, name: str, down: bool) -> None:
-        """Ignores a key."""
+        """Selects the whole page by Ctrl+A, empties it by Delete then; ignores any other key."""
+        if down and name == "delete" and self.state.selected:
+            self.text("")
+        if down and name != "ctrl":
+            self.state = replace(self.state, selected=name == "a")
 
     def text(self, text: str) -> None:
         if self.state.focus:
-            self.state = replace(self.state, text=self.state.text + text)
+            before = "" if self.state.selected else self.state.text
+            self.state = replace(self.state, text=before + text, selected=False)
 
     def types(self, character: str, code: int) -> bool:
         return False
@@ -19383,6 +19410,12 @@ class RowRecord(Record, kind="row"):
     seconds: float = 0.0
     requests: int = 0
     run: str = ""
+    table: str = ""  # the file that it is of; older journals and results have none
+
+    @property
+    def when(self) -> str:
+        """Tells what became of it, when, and in which run."""
+        return f"{self.outcome} on {day_and_time(self)}, {self.run}"
 
     @property
     def key(self) -> str:
@@ -19428,7 +19461,8 @@ def lines_of_table(path: Path) -> list[list[str]]:
             raise csv.Error
         text = io.StringIO(text, newline=None).getvalue().lstrip("\n")
         delimiter = max(DELIMITERS, key=text.partition("\n")[0].count)
-        return [*filter(any, csv.reader(io.StringIO(text), delimiter=delimiter, strict=True))]
+        lines = csv.reader(io.StringIO(text), delimiter=delimiter, strict=True)
+        return [*filter(any, lines)] or [[]]
     except OSError as error:
         raise ConfigError(f"The table {path} cannot be read: {error.strerror}.") from None
     except csv.Error:
@@ -19443,7 +19477,7 @@ def read_rows(
 ) -> list[TableRow]:
     """Reads the rows, checked whole; raises ConfigError that lists what is wrong with them."""
     wanted = {squeezed(name): name for name in table.names}
-    head, *lines = lines_of_table(path) or [[]]
+    head, *lines = lines_of_table(path)
     given = [*head, *constants]
     columns = [*map(squeezed, given)]
     missing = [name for column, name in wanted.items() if column not in columns]
@@ -19466,7 +19500,7 @@ def read_rows(
         if len(line) != len(head):
             faults.append(f"row {number} has {count_of(len(line), 'cell')}, not {len(head)}")
             continue
-        row = TableRow(number)
+        row = TableRow(number, table=str(path.resolve()))
         for column, cell in zip(columns, [*line, *constants.values()], strict=True):
             name = wanted[column]
             row.values[name] = cell
@@ -19500,22 +19534,22 @@ def table_of(
     options: Namespace, config: Config, way: Way | None, task: str, known: Secrets
 ) -> Table:
     """Reads and checks what --rows and its like say; raises ConfigError."""
-    table = Table(Path(config.dump_dir), [], {}, is_new=True)
     said = [task]
     if way and way.steps[0].target:
-        table = Table(**vars(way))
-        said = table.checks
-    texts = [*said, *(step.act.text for step in table.steps)]
+        said = way.checks
+    else:
+        way = Way(Path(config.dump_dir), [], {}, is_new=True)
+    texts = [*said, *(step.act.text for step in way.steps)]
     hidden = [*dict.fromkeys(known.unknown("\n".join(texts)))]
-    named = {squeezed(name): name for name in [*COLUMN.findall("\n".join(said)), *table.examples]}
-    if not (hidden or (table.examples if table.steps else named)):
+    named = {squeezed(name): name for name in [*COLUMN.findall("\n".join(said)), *way.examples]}
+    names = [*named.values(), *hidden]
+    if not names:
         raise ConfigError(
             "Nothing differs from row to row: name what does in the task, as {city}, or show it"
             " once with --teach NAME."
         )
     copy = Path(options.results) if options.results else None
-    names = [*named.values(), *hidden]
-    table = replace(table, names=names, hidden=hidden, goes_on=options.rows_on, copy=copy)
+    table = Table(**vars(way), names=names, hidden=hidden, goes_on=options.rows_on, copy=copy)
     constants = values_given(options.given)
     rows = read_rows(Path(options.rows), table, constants, config.max_rows, known)
     only: set[int] = set()
@@ -19538,8 +19572,19 @@ def table_of(
             step = replace(step, act=act, value="")
         steps.append(step)
     checks = [with_texts(check, secrets) for check in table.checks]
-    table = replace(table, steps=steps, checks=checks, hidden=[*secrets])
-    return replace(table, rows=[row for row in rows if row.line in only])
+    rows = [row for row in rows if row.line in only]
+    return replace(table, steps=steps, checks=checks, hidden=[*secrets], rows=rows)
+
+
+def in_spans(rows: Iterable[RowRecord]) -> str:
+    """Tells the numbers of rows in the form that --only-rows takes, such as 5-9,12."""
+    spans: list[list[int]] = []
+    for row in rows:
+        if spans and row.line == spans[-1][-1] + 1:
+            spans[-1] = [spans[-1][0], row.line]
+        else:
+            spans.append([row.line])
+    return ",".join("-".join(map(str, span)) for span in spans)
 
 
 def write_results(run: Run, table: Table) -> None:
@@ -19566,20 +19611,16 @@ def write_results(run: Run, table: Table) -> None:
 
 
 def results_in(path: Path) -> Iterator[RowRecord]:
-    """Gives the rows of a file of results; raises ConfigError for anything else."""
-    try:
-        with in_run(path.parent, path.name).open(encoding="utf-8-sig", newline="") as stream:
-            (first, *names), *lines = csv.reader(stream)
-        end = -len(RESULT_COLUMNS)
-        if (first, *names[end:]) != ("row", *RESULT_COLUMNS):
-            raise ValueError
-        for line, *cells in lines:
-            values = dict(zip(names[:end], cells[:end], strict=True))
-            outcome, text = cells[end : end + 2]
-            yield RowRecord(int(line), values, outcome, text, run=cells[-1])
-    except (OSError, ValueError, csv.Error):
-        told = f"{path} cannot be read, or it is no table of results"
-        raise ConfigError(f"{told}; close what has it open, or move it away.") from None
+    """Gives the rows of a file of results, none of an empty one; ConfigError for any other."""
+    head, *lines = lines_of_table(path)
+    end = -len(RESULT_COLUMNS)
+    is_ours = [*head[:1], *head[end:]] == ["row", *RESULT_COLUMNS]
+    if head and not (is_ours and {*map(len, lines)} <= {len(head)}):
+        raise ConfigError(f"{path} is no table of results; move it away.")
+    for line in lines:
+        values = dict(zip(head[1:end], line[1:], strict=False))
+        outcome, text, *_, run = line[end:]
+        yield RowRecord(0, values, outcome, text, run=run, time=path.stat().st_mtime)
 
 
 def tell_row(run: Run, table: Table, row: TableRow) -> None:
@@ -19589,43 +19630,48 @@ def tell_row(run: Run, table: Table, row: TableRow) -> None:
 
 
 def take_earlier(run: Run, table: Table) -> None:
-    """Leaves out rows of which the record is there, or may be, by what earlier runs recorded.
+    """Leaves out rows of which the record is there, or may be, unless the person wants it again.
 
-    They are known by their values; the person may say that they are entered again. Raises
-    ConfigError where one of those runs cannot be read whole.
+    They are known by their values. The person is asked once for each table that had them: a row
+    that another table had, too, may be meant anew, so that it is not over unless somebody says so.
+    Raises AgentError where it is not sure what was done, or what comes of it cannot be written.
     """
     earlier: list[RowRecord] = []
-    if table.copy and table.copy.exists():
+    if table.copy:
+        write_text(table.copy, "", "a")
         earlier += results_in(table.copy)
-    for folder, journal in runs_of_task(run.logger.folder.parent, run.progress.task, rows=True):
-        if journal.damaged:
-            told = f"{folder} is damaged, so which rows it entered is not sure"
-            raise ConfigError(f"{told}; look at its {RESULTS_FILE}, then move it away.")
+    own = run.logger.folder
+    for _, journal in runs_of_task(own.parent, run.progress.task, own):
         rows = {row.key: row for row in journal.records if isinstance(row, RowRecord)}
         earlier += rows.values()  # of each row the last record
-        with suppress(ConfigError):  # the journal tells it, but for what an older version sent
-            earlier += results_in(folder / RESULTS_FILE)
-    known: dict[str, RowRecord] = {}
-    for old in earlier:
-        if old.outcome in THERE or (old.outcome in MAYBE_THERE and old.key not in known):
-            known[old.key] = old
-    found = []
+    file = run.logger.hide(table.rows[0].table)
+    # What this table's own runs tell counts most, then what is known to be of another one.
+    earlier.sort(key=lambda old: (old.table == file, old.table != "", old.outcome in THERE))
+    known = {old.key: old for old in earlier if old.outcome in (*THERE, *MAYBE_THERE)}
+    found: dict[str, list[tuple[TableRow, RowRecord]]] = {}
     for row in table.rows:
         before = known.get(replace(row, values=run.logger.hide(row.values)).key)
         if before:
-            found.append((row, before))
-    numbers = ", ".join(str(row.line) for row, _ in found)
-    question = f"The records of rows {numbers} are there, or may be. Enter them again?"
-    if not found or run.actuator.put(run.actuator.vouch, question):
-        return
-    for row, before in found:
-        row.outcome = before.outcome
-        row.text = before.text
-        row.run = before.run
-        if before.outcome in THERE or RowRepeat(run, table, row).is_shown(lasting=True):
+            found.setdefault(before.table or file, []).append((row, before))
+    for source, pairs in found.items():
+        is_other = source != file
+        told = f"in {source}, too" if is_other else "entered before"
+        lines = in_spans(row for row, _ in pairs)
+        question = f"Rows {lines} were {told} ({pairs[0][1].when}). Enter them again?"
+        answer = run.actuator.put(run.actuator.vouch, question)
+        for row, before in () if answer else pairs:
             row.outcome = "skipped"
-            row.text = f"It is there already (see {before.run})."
-        run.logger.tell(row)
+            row.text = f"It was {told} ({before.when})."
+            row.run = before.run
+            if is_other and answer is None:
+                row.outcome = "not begun"
+            elif not (
+                is_other
+                or before.outcome in THERE
+                or RowRepeat(run, table, row).is_shown(lasting=True)
+            ):
+                row.outcome = before.outcome
+            run.logger.tell(row)
 
 
 class RowRepeat(Repeat):
@@ -19922,9 +19968,13 @@ def do_rows(run: Run, table: Table) -> Outcome:
         if left and not (failed or table.steps):
             learn(run, table, row, first)
             ask_about_table(run, table)
-    counts = Counter(row.outcome or "not begun" for row in table.rows)
-    told = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
-    kind = "completed" if counts.keys() <= {*THERE} else "failed"
+    became: dict[str, list[TableRow]] = {}
+    for row in table.rows:
+        became.setdefault(row.outcome or "not begun", []).append(row)
+    told = ", ".join(
+        f"{len(rows)} {outcome} ({in_spans(rows)})" for outcome, rows in became.items()
+    )
+    kind = "completed" if became.keys() <= {*THERE} else "failed"
     return Outcome(kind, f"{told}; see {table.copy or run.logger.folder / RESULTS_FILE}")
 
 
@@ -20957,15 +21007,14 @@ def stop_on_signals(stop: Stop) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the program; every AgentError becomes one line on stderr."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # no code page may end a run
     stop = Stop()
     code = Stopped.exit_code
     try:
-        options = read_options(argv)
         stop_on_signals(stop)
-        code = start(options, stop)
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")  # no code page may end a run
+        code = start(read_options(argv), stop)
     except (AgentError, KeyboardInterrupt) as error:
         why = f"agent.py: {printable(str(error)) or 'stopped.'}"
         if sys.stderr and sys.stderr.isatty():
@@ -20973,7 +21022,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(why, file=sys.stderr)
         if isinstance(error, AgentError):
             code = error.exit_code
-    hold_console()
+    with suppress(KeyboardInterrupt):
+        hold_console()
     return code
 
 

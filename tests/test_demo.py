@@ -40,6 +40,14 @@ class Desktop(unittest.TestCase):
         saved = replace(WRITTEN, saved_text=NOTE)
         self.assertEqual((saved.clean, replace(saved, text="older").clean), (True, False))
 
+    def test_delete_empties_the_page_once_all_of_it_is_selected(self) -> None:
+        desktop = make_desktop(WRITTEN)
+        for keys, text in (("delete", NOTE), ("ctrl a right delete", NOTE), ("ctrl a delete", "")):
+            for key in keys.split():
+                desktop.key(key, True)
+            desktop.key("ctrl", False)
+            self.assertEqual(desktop.state.text, text)
+
     def test_each_sign_is_the_colour_of_one_thing_only(self) -> None:
         """In any state, a sign is seen exactly where its control is; none is the rotated bytes of another."""
         colours = {colour.to_bytes(3, "big") for colour in DEMO_SIGNS.values()}

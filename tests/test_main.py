@@ -333,9 +333,39 @@ class Beginning(CommandLineCase):
             capture_output=True,
             timeout=HANGS_S,
         )
-        self.assertEqual((ended.stdout, ended.stderr), (b"", b""))
-        # A signal that nothing handles ends a program of Windows with 3.
-        self.assertEqual(ended.returncode, 3 if sys.platform == "win32" else -signal.SIGINT)
+        self.assertEqual((ended.stdout, ended.stderr.split()), (b"", [b"agent.py:", b"stopped."]))
+        self.assertEqual(ended.returncode, 130)
+
+    @unittest.skipIf(os.name == "nt", "Windows sends a process no such signal alone")
+    def test_ctrl_c_at_any_call_stops_it_with_a_sentence_and_its_exit_code(self) -> None:
+        for moment in (2, 20, 200, 700, 800, 1000, 3000, 9000, 30_000):
+            words = [sys.executable, "-c", STOPPED_AT, agent.__file__, str(moment), "--demo"]
+            ended = subprocess.run(words, cwd=self.folder, capture_output=True, timeout=HANGS_S)
+            told = (ended.stdout + ended.stderr).decode()
+            with self.subTest(moment, told=told):
+                self.assertEqual(ended.returncode, 130)
+                self.assertRegex(told, r"(?m)^(agent\.py: [Ss]topped.*\.|stopped: Ctrl\+C\.)")
+                self.assertNotIn("Traceback", told)
+
+
+# Runs a file, and presses Ctrl+C as its main thread begins that call, classes among them, of what stands in it.
+STOPPED_AT = """
+import os, runpy, signal, sys
+
+path, moment = sys.argv[1], int(sys.argv[2])
+del sys.argv[1:3]
+calls = 0
+
+def count(frame, event, _):
+    global calls
+    calls += event == "call" and frame.f_code.co_filename == path
+    if calls == moment:
+        sys.setprofile(None)
+        signal.raise_signal(signal.SIGINT)
+
+sys.setprofile(count)
+runpy.run_path(path, run_name="__main__")
+"""
 
 
 class Many(CommandLineCase):

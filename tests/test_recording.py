@@ -803,6 +803,16 @@ class CommandLine(CommandLineCase):
         self.assertEqual((code, err), (0, ""), out)
         self.assertIn('type text "Other words"', out)
 
+    def test_what_was_shown_to_the_demo_is_done_for_each_row_of_a_table(self) -> None:
+        with person_at_main(self.types("", "note", "")) as keyboard:
+            self.main("--teach", "write", "--demo", stdin=keyboard)
+            keyboard.end()
+        (self.folder / "notes.csv").write_text("note\nBuy milk\nCall Anna\n", "utf-8")
+        rows = ("--rows", str(self.folder / "notes.csv"))
+        code, out, err = self.main("--again", "write", "--demo", *rows)
+        self.assertEqual((code, err), (0, ""), out)
+        self.assertIn("2 done (1-2)", out)
+
         code, _, err = self.main("--replay", "run_0001")
         self.assertEqual(code, 2)
         self.assertRegex(err, r"takes a value .*: note \(such as 'Hello from agent.py'\)")

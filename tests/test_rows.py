@@ -192,8 +192,8 @@ class RowsCase(CommandLineCase):
         self.book = Book(self.clock)
         record(self.folder / "dumps", self.check)
 
-    def table(self, *rows: str, head: str = "Name;City") -> str:
-        path = self.folder / "customers.csv"
+    def table(self, *rows: str, head: str = "Name;City", name: str = "customers") -> str:
+        path = self.folder / f"{name}.csv"
         path.write_text("\n".join([head, *rows, ""]), "utf-8")
         return str(path)
 
@@ -304,7 +304,7 @@ class Entering(RowsCase):
             {(row["outcome"], row["requests"], row["run"]) for row in rows},
             {("done", "0", "run_0002")},
         )
-        self.assertIn("2 done", out)
+        self.assertIn("2 done (1-2)", out)
         copy = self.folder / "all.csv"
         self.assertEqual(copy.read_bytes(), (self.run_folder(2) / "results.csv").read_bytes())
 
@@ -473,12 +473,37 @@ class Entering(RowsCase):
         self.assertEqual(self.outcomes(), ["done", "skipped", "skipped", "done"])
         self.assertEqual(len(self.book.records), 4)
 
+    def test_what_another_table_had_is_left_out_and_told_and_the_table_is_not_over(self) -> None:
+        self.rows(self.table("A;Bern", "B;Chur", name="january"))
+        self.book.controls = Book(self.clock).controls  # which shows it in no list
+        february = self.table("A;Bern", "C;Bern", name="february")
+        for known in ("done", "skipped"):  # C, the second time
+            code, out, _ = self.rows(february)
+            self.assertEqual((code, self.outcomes()), (1, ["not begun", known]), out)
+            told = (
+                r"It was in .*january\.csv, too \(done on \d{4}-\d\d-\d\d \d\d:\d\d, run_0002\)\."
+            )
+            self.assertRegex(self.results()[0]["sentence"], told)
+            self.assertIn("1 not begun (1)", out)
+        self.assertEqual(len(self.book.records), 3)
+        code, out = self.asked(february, "n", "y", "y")
+        self.assertIn("Rows 2 were entered before (done on ", out)
+
     def test_rows_are_known_whatever_became_of_their_file_of_results(self) -> None:
         self.rows(self.table("A;Bern"))
         (self.run_folder(2) / "results.csv").write_text("row;name;city\n", "cp1252")  # saved anew
         self.book.controls = Book(self.clock).controls  # which shows it in no list
         self.assertEqual(self.rows(self.table("A;Bern"))[0], 0)
         self.assertEqual((self.outcomes(), len(self.book.records)), (["skipped"], 1))
+
+    def test_a_table_that_is_under_way_is_left_to_the_one_that_does_it(self) -> None:
+        self.rows(self.table("A;Bern", "B;Bern"), "--only-rows", "1")
+        goes_on = agent.ExecutionLogger(agent.Config(), old=self.run_folder(2))
+        code, out, _ = self.rows(self.table("A;Bern", "B;Bern"))
+        goes_on.close()
+        self.assertEqual((code, len(self.book.records)), (2, 1))
+        self.assertIn("run_0002 does this task right now; wait until it ends, or stop it.", out)
+        self.assertEqual(self.rows(self.table("A;Bern", "B;Bern"))[0], 0)  # as it was killed
 
     def entered_again(self, *options: str) -> tuple[int, str]:
         """The same row once more, where the form shows it in no list; it must not be entered."""
@@ -521,18 +546,10 @@ class Entering(RowsCase):
         self.assertEqual(self.entered_again(*results, *elsewhere)[0], 0)
         shutil.rmtree(self.run_folder(2))
         self.assertEqual(self.entered_again(*results)[0], 0)
-        self.assertIn(",skipped,It is there already", (self.folder / "all.csv").read_text("utf-8"))
-
-    def test_what_only_the_results_of_an_older_version_tell_is_known(self) -> None:
-        self.rows(self.table("A;Bern"))
-        journal, results = ((self.run_folder(2) / name) for name in ("turns.jsonl", "results.csv"))
-        lines = journal.read_text("utf-8").splitlines(True)
-        sent = ('"outcome": "unsure"', '"outcome": "done"', '{"kind": "end"')
-        kept = [line for line in lines if not any(part in line for part in sent)]
-        journal.write_text("".join(kept), "utf-8")
-        results.write_text(results.read_text("utf-8").replace(",done,", ",unsure,"), "utf-8")
-        self.assertEqual(self.entered_again()[0], 1)
-        self.assertEqual(self.outcomes(), ["unsure"])
+        self.assertIn(
+            ',skipped,"It was entered before (skipped on ',
+            (self.folder / "all.csv").read_text("utf-8"),
+        )
 
     def test_a_stop_in_a_row_is_told_of_it(self) -> None:
         self.book.happens = lambda text: self.clock.stop.set("Ctrl+C") if text == "B" else None
@@ -880,6 +897,32 @@ class Asking(RowsCase):
         self.assertEqual(self.asked(table, "")[0], 0)
         self.assertEqual(self.outcomes(), ["skipped"])
 
+    def test_of_rows_that_another_table_had_the_person_decides_once(self) -> None:
+        self.rows(self.table("A;Bern", "B;Bern", name="january"))
+        self.book.controls = Book(self.clock).controls  # which shows it in no list
+        february = self.table("A;Bern", "C;Bern", "B;Bern", name="february")
+        code, out = self.asked(february, "", "y")
+        said = " ".join(out.split())
+        self.assertRegex(
+            said, r"Rows 1,3 were in \S*january\.csv, too \(done on .* Enter them again"
+        )
+        self.assertEqual((code, self.outcomes()), (0, ["skipped", "done", "skipped"]), out)
+        code, out = self.asked(february, "")
+        self.assertIn("Rows 1-3 were entered before (skipped on ", out)
+        self.book.controls = Book(self.clock).controls
+        self.assertEqual(self.asked(self.table("B;Bern", name="march"), "y", "y")[0], 0)
+        self.assertEqual([name for name, _ in self.book.records], ["A", "B", "C", "B"])
+
+    def test_results_that_cannot_be_written_are_told_before_anything_is_asked(self) -> None:
+        self.rows(self.table("A;Bern"))
+        with person_at_main(lambda out: None) as keyboard:
+            gone = str(self.folder / "no folder" / "all.csv")
+            code, out, _ = self.rows(self.table("A;Bern"), "--results", gone, stdin=keyboard)
+            keyboard.end()
+        self.assertEqual(code, 2)
+        self.assertIn("all.csv cannot be written: No such file", out)
+        self.assertNotIn("[y/N]", out)
+
 
 class Risky(RowsCase):
     """A form that sends: what it takes is allowed once, by what was shown."""
@@ -913,12 +956,12 @@ class Risky(RowsCase):
         code, out, _ = self.rows(
             self.table("A;Bern"), "--results", gone, "--set", "allow_risky=send"
         )
-        self.assertEqual((code, self.book.typed), (1, []))
+        self.assertEqual((code, self.book.typed), (2, []))
         self.assertIn("all.csv cannot be written: No such file", out)
         Path(self.folder / "notes.csv").write_text("a,b\n1,2\n", "utf-8")
         notes = ("--results", str(self.folder / "notes.csv"), "--set", "allow_risky=send")
         _, out, _ = self.rows(self.table("A;Bern"), *notes)
-        self.assertIn("notes.csv cannot be read, or it is no table of results", out)
+        self.assertIn("notes.csv is no table of results; move it away", out)
         self.assertEqual(self.book.typed, [])
 
     def test_a_table_of_a_persons_own_is_never_written_over(self) -> None:
