@@ -4305,7 +4305,7 @@ KEEPING = (
     r"(ctrl\+)?shift\+(left|right)|shift\+(up|down)|ctrl\+(shift\+)?([bcdegij-nrsuw]|\d)"
     r"|ctrl|shift|alt|((alt|shift)\+)?f\d+"
 )
-KEEPING_ROLES = frozenset("button, split button, menu item, checkbox".split(", "))
+KEEPING_ROLES = "(split )?button|menu item|checkbox"
 REPLACING = (
     r"ctrl\+(shift\+)?v|shift\+insert|delete|backspace|ctrl\+x|enter|(shift\+)?(.|space)"
     rf"|{A_CLICK}\((cut|delete|paste|ausschneiden|loschen|einfugen|couper|coller|supprimer"
@@ -4359,6 +4359,7 @@ class Typed:
     # name; None for what cannot be read and all of which was replaced.
     held: Mapping[tuple[int, str, str], str | None] = field(default_factory=dict)
     replaced: frozenset[tuple[int, str, str]] = frozenset()  # of them all, by what no task says
+    changed: str = ""  # yes: more was than a task bids, see NOTES, and is not saved
     unsent: frozenset[str] = frozenset()  # places that got what no task named, see NOTES
     own: str = ""  # all that this program typed
 
@@ -4410,7 +4411,9 @@ class Typed:
         opened = before.opened if stays else last
         if re.fullmatch(SELECTED, before.last) and not replaces:
             pressed = [*attempt.controls, attempt.focused][0]
-            if re.fullmatch(KEEPING, last) or (pressed and pressed.role in KEEPING_ROLES):
+            if re.fullmatch(KEEPING, last) or (
+                pressed and re.fullmatch(KEEPING_ROLES, pressed.role)
+            ):
                 last = before.last
         if "selects" in attempt.notes:
             last = "ctrl+a"
@@ -4437,7 +4440,9 @@ class Typed:
         value = getattr(attempt.focused, "value", None)
         held = dict(self.held)
         replaced = self.replaced
+        changed = "yes" if "changes" in attempt.notes else self.changed
         if last == "ctrl+s":  # all is as it was saved
+            changed = ""
             held = {other: before for other, before in held.items() if other[:2] != place[:2]}
         elif value is not None or (replaces and re.fullmatch(SELECTED, self.last)):
             held.setdefault(place, value)
@@ -4446,7 +4451,7 @@ class Typed:
             held[document_in(front, None)] = None
         if "says" in attempt.notes:  # the task has this field's new text
             replaced -= {place}
-        return replace(self, held=held, replaced=replaced)
+        return replace(self, held=held, replaced=replaced, changed=changed)
 
 
 def document_in(window: Window, focused: Control | None) -> tuple[int, str, str]:
@@ -4454,6 +4459,9 @@ def document_in(window: Window, focused: Control | None) -> tuple[int, str, str]
     title = window.title.strip("*●• ")
     name = focused.name if focused and focused.value is not None else "\0"
     return window.handle, title, name
+
+
+ANSWERING = ("button", "split button")
 
 
 @dataclass
@@ -4478,6 +4486,10 @@ class Attempt:
     enters: str = ""  # the line that stands there, or what it has Windows run
     notes: Sequence[str] = ()  # see NOTES
     risks: Sequence[str] = ()
+
+    @property
+    def buttons(self) -> Sequence[Control]:
+        return [control for control in self.inside if control.role in ANSWERING]
 
     @property
     def by_keyboard(self) -> bool:
@@ -5079,6 +5091,9 @@ DATA .*(\d{6}|(\d\W?){9}|[:/\\@|<>{}=&%#]).*|\S*[^\s.]\.[^\s.]\S*|.{81,}
 # What a list holds that is named like a command: no columns, no file, no time.
 AN_ENTRY (list item|tree item|table row|data item|cell):
      (?!.*, |.*\d:\d|<ENDING_SHOWS>$)(\S+ ){,6}\S+
+CLOSING close|minimize|maximize|restore|schliessen|minimieren|maximieren|fermer|cerrar|зakpыtь
+# What shows something and does nothing else when it is clicked.
+SHOWING edit|combo box|tab|(list|tree) item|table row|cell
 LEAVING (<CANCELS>|close|back|help|schliessen|zuruck|hilfe|fermer|retour|aide|cerrar|ayuda
     |zamknij)\W*
 ANOTHER_DISK (.*\n)?\W*(?!c:)[a-z]:.*
@@ -5177,6 +5192,60 @@ ENDS_AS_IT_SAYS (?!.*\(\*\.\w).*|.*".*
 ADDS_ENDINGS winword\.exe|excel\.exe|powerpnt\.exe|mspaint\.exe|wordpad\.exe
 TAKES_OVER ok|apply|save.*|submit|done|next\W*|continue|send|finish|create|update|confirm|sign in
     |ubernehmen|speichern|fertig.*|weiter\W*|enregistrer|valider|guardar|aceptar|zapisz|确定
+# What keeps what was changed, and tabs and menus that only hold what changes something.
+KEEPS (.*\n)?(save|speichern|sichern|enregistrer|guardar|zapisz|coxpahиtь|保存|apply|ubernehmen
+    |appliquer|aplicar|submit|update|done|fertig)\b.*
+MENU_BARS (.*\n)?(file|home|edit|insert|format|tools|layout|design|review|data|formulas|references
+    |window|datei|start|bearbeiten|einfugen|extras|entwurf|uberprufen|daten|formeln|fenster|fichier
+    |accueil|edition|insertion|archivo|inicio|insertar|<KEEPS>)\W*
+# A clause of a task that bids to change or write something: its verb leads it, or stands behind a
+# place or one of a few words, or ends it; what asks comes not before it.
+ASKING (not|never|nothing|nicht|nichts|nie|niemals|kein\w*|whether|ob|how|what|which|whom?|whose
+    |where|when|why|wie|was|wo|wann|wer|wen|wem|warum|welche\w*|comment|quand|quels?|quelles?
+    |pourquoi|que|qui|como|cuando|cual\w*|donde|quien|por ?que)
+BEGINS (.*([,;:!?()/–—…]|\.\s)\s*|.*\b(and|und|et|or|oder|ou)\s|\W+)?
+BIDS |what a client calls|<BEGINS>((in|into|at|on|with
+    |using|from|under|below|above|after|before|behind|im|ins|an|am
+    |auf|mit|bei|beim|unter|nach|aus|vor|hinter|dans|a|au|avec|sur|sous|en|con|al|de
+    )\s((?!<ASKING>\b)\S{1,40}\s){,12}
+    |((?!<ASKING>\b)\S{1,40}\s){,12}(please|then|also|now|you
+    |(you|me|want|need|like|notepad|paint|word|excel)\sto|bitte|dann|auch|nun|jetzt|danach|puis
+    |ensuite|y|e|luego|favor|plait
+    )\s)?
+    (repeat|write|rewrite|type|retype|enter|fill|change|save|store|restore|add|append|insert|prepend
+    |note
+    |jot|record|put|set|reset|make(?!\ssure)|create|draw|paint|sketch
+    |name(?=\s(it|the\s(file|folder))\b)|call(?=\s\S{1,60}\.)|rename|delete|remove|erase|clear|cut
+    |replace|substitute|correct|fix|format|reformat|bold|underline|italici[sz]e|highlight|mark
+    |edit|modify|update|adjust|adapt|paste|copy|duplicate|move|sort|merge|split|convert|transcribe
+    |compose|draft|prepare|produce|generate|build|design|develop|program|implement|complete|finish
+    |extend|shorten|reword|rephrase|polish|improve|tidy|clean|organi[sz]e|arrange|rearrange
+    |reorder|swap|exchange|undo|redo|revert|cancel|archive|tag|annotate|comment|accept|reject
+    |approve|assign|export|import|download|print|scann?|upload|send|reply|forward|schedule|apply
+    |enable|disable|activate|deactivate|turn|switch|toggle|tick|untick|uncheck|configure|install
+    |uninstall|increase|decrease|raise|lower|reduce|enlarge|round|resize|crop|rotate|flip|blur
+    |align|cent(er|re)|indent|colou?r|encrypt|protect|hide|sum|total|multiply
+    |take(?!\san?\s(\S{1,20}\s)?look)|give(?!\sme\b)|dictate|register|submit|book|pay|buy|sign
+    |(be)?schreib|tipp|ander|verander|bearbeit|speicher|sicher|trag|fug|gib(?!\smir)|setz
+    |stell(?!e?\sfest)|leg|losch|entfern|streich|ersetz|tausch|korrigier|verbesser|berichtig
+    |benenn|formatier|mach(?![^,;:!?]{,60}\s(auf|zu)\b)|erstell|erzeug|zeichn
+    |mal(?!\s(sehen|schauen))|notier|erganz|kopier|verschieb|markier|unterstreich|full|schalt
+    |aktivier|deaktivier|sortier|druck|exportier|importier|lad|send|schick|antwort|verfass|entwirf
+    |programmier|wandl|wandel|dreh|schneid|vergrosser|verkleiner|erhoh|senk|verringer|hang|heb
+    |ruck|farb|nummerier|buch|bestell|kauf|konvertier|pass|(re|de)?ecri(s|re|vez)|tape|saisi\w{,5}
+    |rempli\w{,5}|modifie|enregistre|sauvegarde|ajoute|inser|renomme|supprime|efface|remplace
+    |corrige|met|mets|mettre|mettez|cree|dessine|copie|colle|deplace|complete|souligne
+    |escrib\w{,5}|teclea|introdu\w{,5}|rellena|cambia|modifica|guarda|anad\w{,5}|agrega|inserta
+    |anota|renombra|elimina|borra|reemplaza|sustitu\w{,5}|correg\w{,5}|corrig\w{,5}|pon|poner|crea
+    |dibuja|copia|pega|muev|mover|completa|edita
+    )(e|en|n|r|z|er|ez)?\b(?!')
+    (?![^,;:!?]{,60}\b(nothing|nichts|nicht|rien|nada|pas)\b(?! (else|anderes|sonst))).*
+    |<BEGINS>((?!<ASKING>\b)\S{1,40}\s){,20}\S{,20}(schreiben|andern|tragen|geben|fugen|fullen
+    |loschen|entfernen|ersetzen|speichern|benennen|korrigieren|formatieren|erganzen|notieren
+    |erstellen|zeichnen|kopieren|verschieben|markieren|streichen|machen|setzen|stellen|schalten
+    |bearbeiten|sortieren|drucken|exportieren|herunterladen
+    )(\W*|[,;:!?.].*|
+    \s(und|oder)\s.*)
 COOKIES .*\b(cookies?|consent|privacy choices|datenschutz\w*|tracking|einwilligung\w*)\b.*
 KEPT_AT_ONCE .*(google docs|google sheets|google slides|autosaved|automatisch gespeichert
     |word online
@@ -5247,15 +5316,17 @@ def folder_told(attempt: Attempt, window: Window) -> list[str]:
 
 def is_elsewhere(attempt: Attempt, window: Window) -> bool:
     """Tells whether a window of Explorer may show a folder of another disk that no task names."""
+    if not (window.title and has_form("EXPLORER", window.program)):
+        return False
     told = folder_told(attempt, window)
     task = f" {attempt.task.lower()}"
-    names = [window.title, *re.split(r" - | \(", window.title)]
+    names = re.split(r" - | \(", window.title)
     drives = re.findall(r"\b[a-z]:", " ".join(told).lower())
     named = any(is_in_task(name, task) for name in names) or any(
         f" {one}" in task for one in drives
     )
     sticks = has_form("STICKS", window.title) and has_form("STICKS", task)
-    if named or sticks or not window.title:
+    if named or sticks:
         return False
     at_home = any(has_form("AT_HOME", text) for text in told)
     return not at_home or any(has_form("ELSEWHERE", text) for text in told)
@@ -5354,13 +5425,13 @@ move | does=drag | in=|field | title=<CALENDARS>
 move | does=alt\+(up|down|left|right) | program=<MAILS> | title=<CALENDARS>
 share | does=drag | across=yes | in=(?!title bar|window|pane|scroll|thumb|slider).+
 pay | label=(yes|ok|continue|weiter|place|confirm\w*|bestatigen|确认)\b.*[$€£¥₽].*
-send | enters=enter | program=<CHATS> | control=(?!<FINDING>).*
-send | enters=enter | program=<BROWSERS> | in=edit | control=(?!<SEARCHING>).*
-send | enters=enter | program=<BROWSERS> | title=<CHAT_TITLES> | control=(?!<FINDING>).*
-send | unsent=yes | enters=enter | runner=(?!web).* | control=(?!<SEARCHING>).+
-send | unsent=yes | enters=enter | runner=(?!web).* | control=(?!<FINDING>).+
+send | enters=yes | program=<CHATS> | control=(?!<FINDING>).*
+send | enters=yes | program=<BROWSERS> | in=edit | control=(?!<SEARCHING>).*
+send | enters=yes | program=<BROWSERS> | title=<CHAT_TITLES> | control=(?!<FINDING>).*
+send | unsent=yes | enters=yes | runner=(?!web).* | control=(?!<SEARCHING>).+
+send | unsent=yes | enters=yes | runner=(?!web).* | control=(?!<FINDING>).+
      | title=(?!<KEPT_AT_ONCE>).*
-send | unsent=yes | enters=enter | runner=(?!web).* | line=\??(<DATA>)
+send | unsent=yes | enters=yes | runner=(?!web).* | line=\??(<DATA>)
 send | unsent=yes | does=<A_CLICK>|space | in=(split )?button|menu item|(hyper)?link|image|control
      | label=(?!(.*\n)?<LEAVING>$).*
 send | unsent=yes | does=<A_CLICK> | in=|field|document|pane|group|text|window
@@ -5386,6 +5457,15 @@ overwrite | does=(shift\+)?.|space|enter|delete|backspace|ctrl\+x | last=<SELECT
      | control=(?!.*(search|such|ad+ress)).* | title=<KEPT_AT_ONCE>
 overwrite | label=<SAVES> | lost=yes | owned= | program=(?!<BROWSERS>).*
 overwrite | label=<REPLACES_ALL> | path=.+
+overwrite | changed=yes | does=ctrl\+(shift\+)?s | program=(?!<BROWSERS>).*
+overwrite | changed=yes | does=s | opened=<BAR_KEYS> | program=(?!<BROWSERS>).*
+overwrite | changed=yes | does=(shift\+)?f12|alt\+shift\+f2 | program=<EDITORS>
+overwrite | changed=yes | label=<KEEPS> | about=(?!<COOKIES>$).* | title=(?!<FORM_SHOWS>$).*
+overwrite | changed=yes | label=(.*\n)?ok\W* | owned=yes | dialog=line|form
+     | title=(?!<FORM_SHOWS>$).*
+overwrite | changed=yes | owned=yes | title=<SAVE_TITLES> | enters=yes | dialog=(?!left).*
+overwrite | bidden= | quoted= | title=<KEPT_AT_ONCE> | text=.*\S.* | runner=|console
+     | control=(?!.*(search|such|ad+ress)).*
 rename | text=.+ | named= | program=<EXPLORER> | control=name|nom|nombre|dateiname
      | in=edit | owned=
 rename | does=f2 | program=<SYSTEM_TOOLS>|<FILERS>
@@ -5418,7 +5498,7 @@ share | title=cast|project|projizieren|(.*\b)?(what to share|bluetooth file tran
     |wireless display)\b.*
      | does=<A_CLICK>|enter|space | in=<PRESSED>|list item|tab
      | control=(?!(<LEAVING>)$).+
-share | enters=enter | owned=yes | title=<SAVE_TITLES> | path=<ANOTHER_DISK>
+share | enters=yes | owned=yes | title=<SAVE_TITLES> | path=<ANOTHER_DISK>
 share | does=space|alt\+\w | owned=yes | title=<SAVE_TITLES> | path=<ANOTHER_DISK>
      | dialog=(?!left).*
 share | label=<SAVES> | owned=yes | path=<ANOTHER_DISK>
@@ -5470,10 +5550,10 @@ share | does=<A_CLICK>|enter|space | control=<ANYONE>
 share | label=<ANYONE>
 share | title=<RULES> | owned=yes | label=(.*\n)?(finish|ok|apply|save|create|fertig\w*
     |speichern)\W*
-file | enters=enter | runner= | owned=yes | path=<A_FILE_THAT_RUNS> | dialog=(?!left).*
+file | enters=yes | runner= | owned=yes | path=<A_FILE_THAT_RUNS> | dialog=(?!left).*
 file | does=space|alt\+\w | runner= | owned=yes | path=<A_FILE_THAT_RUNS> | dialog=(?!left).*
 file | does=<A_CLICK> | runner= | owned=yes | label=.+ | path=<A_FILE_THAT_RUNS> | dialog=(?!left).*
-file | enters=enter | program=<EXPLORER> | runner= | control=(?!<SEARCHING>).* | path=<RUNNABLE>
+file | enters=yes | program=<EXPLORER> | runner= | control=(?!<SEARCHING>).* | path=<RUNNABLE>
 file | does=<PASTES> | program=<EXPLORER> | title=<STARTING>
 file | does=<PASTES> | in=<ROWS> | owned=yes | path=<STARTING>
 file | label=<PASTES_LABEL> | program=<EXPLORER> | title=<STARTING>
@@ -5525,12 +5605,12 @@ file | text=.+ | named= | program=<EXPLORER> | in=edit|field | control=(?!<SEARC
      | line=<RUNNABLE>
 file | does=ctrl\+(shift\+)?s | file=<SCRIPT_TITLES> | program=(?!<BROWSERS>|<MAILS>).*
 file | does=s | opened=<BAR_KEYS>|ctrl\+k | file=<SCRIPT_TITLES> | program=(?!<BROWSERS>|<MAILS>).*
-file | owned=yes | title=<SAVE_TITLES> | path=<CONFIGS> | enters=enter
+file | owned=yes | title=<SAVE_TITLES> | path=<CONFIGS> | enters=yes
 file | owned=yes | title=<SAVE_TITLES> | path=<CONFIGS> | does=<A_CLICK>|space|alt\+\w
      | dialog=(?!left).*
 file | label=<SAVES> | dialog=asks | about=.*\S\.(<RUNS>|sh)\b.*
 file | label=<SAVES> | file=<SCRIPT_TITLES> | program=(?!<BROWSERS>|<MAILS>).* | owned=
-send | owned=yes | program=<BROWSERS> | title=<UPLOADS> | enters=enter | dialog=(?!left).*
+send | owned=yes | program=<BROWSERS> | title=<UPLOADS> | enters=yes | dialog=(?!left).*
 send | owned=yes | program=<BROWSERS> | title=<UPLOADS> | does=<A_CLICK>|alt\+\w | dialog=(?!left).*
      | in=(split )?button|
 send | owned=yes | program=<BROWSERS> | title=<UPLOADS> | does=alt\+o
@@ -5544,7 +5624,7 @@ weighty | title=<WEIGHTY> | program=<BROWSERS> | does=<A_CLICK>|enter|space | in
      | dialog=(?!left).* | label=(?!(.*\n)?(<ONLY_LOOKS>)$).+
 weighty | title=<WEIGHTY> | program=<BROWSERS> | does=<A_CLICK> | in=(hyper)?link|menu item
      | label=(.*\n)?(run|build|execute|deploy|start|stop|restart|scale|trigger)\b.*
-weighty | program=<LEDGERS> | title=(?!<LEDGERS_LOOK>$).* | enters=enter
+weighty | program=<LEDGERS> | title=(?!<LEDGERS_LOOK>$).* | enters=yes
 weighty | program=<LEDGERS> | does=ctrl\+s|ctrl\+shift\+[sp]|(shift\+)?f([25689]|1[0-2])
 weighty | program=<LEDGERS> | does=<A_CLICK>|space | in=(split )?button
     |menu item | dialog=(?!left).*
@@ -5559,7 +5639,7 @@ move | program=<FILERS> | does=<A_CLICK>|space | in=button|menu item | dialog=(?
 run | program=<START>|<LAUNCHERS> | does=<A_CLICK>|enter | in=list item|button|menu item | owned=
      | control=(?!((<SHOWN_PROGRAMS>)(, .*)?|<LOOKING>|all( apps)?|power|unnamed)$).+
 run | program=<START>|<LAUNCHERS> | does=ctrl\+shift\+enter|(alt|ctrl)\+\d
-run | title=.*\bma[ck]ros?\b.* | owned=yes | enters=enter
+run | title=.*\bma[ck]ros?\b.* | owned=yes | enters=yes
 run | title=.*\bma[ck]ros?\b.* | does=enter|space|alt\+\w
 run | does=ctrl\+alt\+(?!(shift\+)?(shift|win|shift\+win|tab|up|down|left|right|delete)$).+
     |((ctrl|alt|shift)\+)*(win\+\d|f(1[3-9]|2[0-4]))
@@ -5574,7 +5654,7 @@ send | owned=yes | program=<BROWSERS> | title=<UPLOADS> | does=(double|triple)_c
 send | program=(filezilla|winscp)\.exe | does=enter|(double|triple)_click
 system | program=<EXPLORER> | title=<PANELS> | does=<A_CLICK>|enter|space | in=<PRESSED>
      | label=(?!(.*\n)?(<ONLY_LOOKS>|<PERSONAL>)$).+
-weighty | program=<LEDGERS> | enters=enter | line=\W*(/n|/o|=).*
+weighty | program=<LEDGERS> | enters=yes | line=\W*(/n|/o|=).*
 run | program=<BROWSERS>|<CHATS> | does=<A_CLICK>|enter | label=<SETUPS>
 run | program=<BROWSERS>|<CHATS>|<MAILS> | does=<A_CLICK>|enter|space | in=(split )?button
      | control=<DOWNLOADED>
@@ -5596,8 +5676,8 @@ run | program=<STUDIOS> | in=(split )?button|link | label=(.*\n)?(run|start|debu
 run | program=<STUDIOS> | in=list item | does=<A_CLICK>|enter
      | control=(run|tasks|terminal|debug|test|git\w*|npm|python|jupyter|notebook|extensions): .*
 run | program=pythonw?\.exe|ssms\.exe | does=f5|ctrl\+e
-run | program=<STUDIOS> | enters=enter | line=\??(?!<PALETTE_SHOWS>$)>.*
-run | program=<STUDIOS> | enters=enter | line=\??(?!<PALETTE_SHOWS>$)[^?].*
+run | program=<STUDIOS> | enters=yes | line=\??(?!<PALETTE_SHOWS>$)>.*
+run | program=<STUDIOS> | enters=yes | line=\??(?!<PALETTE_SHOWS>$)[^?].*
      | control=.*(command to run|palette).*
 run | program=<STUDIOS> | does=enter | holds=(?!<PALETTE_SHOWS>$
     |>?$).* | control=.*(command to run|palette).*
@@ -5613,13 +5693,13 @@ run | text=.*\n.* | program=<EXPLORER> | in=list|list item|table row | owned=
 run | does=enter | program=<EXPLORER> | in=list item | owned= | line=\??[^?\s].*
 run | does=enter | program=<EXPLORER> | in=list item | owned= | last=<SELECTING>
 run | does=(double|triple)_click | program=<EXPLORER> | in=<ITEMS> | kind=|runs
-run | enters=enter | program=<EXPLORER> | owned= | runner= | in=<ITEMS> | kind=|runs
+run | enters=yes | program=<EXPLORER> | owned= | runner= | in=<ITEMS> | kind=|runs
 run | does=<A_CLICK>|enter | program=<BROWSERS> | title=downloads?.* | label=<RUNNABLE>
 run | does=<A_CLICK>|enter | label=.+ | kind=|runs | control=.*\b(attachments?|anlagen?|anhang)\b.*
 run | does=<A_CLICK>|enter | program=<BROWSERS>|<MAILS> | kind=|runs
      | label=(.*\n)?(open|offnen|open file|datei offnen|ouvrir( le fichier)?)\W*
-run | enters=enter | program=<EXPLORER> | runner= | label=<RUNNABLE>
-run | enters=enter | program=<EXPLORER> | opened=<A_CLICK>\(<RUNNABLE>
+run | enters=yes | program=<EXPLORER> | runner= | label=<RUNNABLE>
+run | enters=yes | program=<EXPLORER> | opened=<A_CLICK>\(<RUNNABLE>
 unknown | plain= | does=<PRESSES>|enter|space | in=(split )?button|menu item|control|image|switch
      | dialog=(?!left|line|form).* | label=(?!(.*\n)?(<FORM_GOES_ON>|<WHOLE_MENUS>)$).+
      | title=(?!<FORM_SHOWS>$).*
@@ -5637,15 +5717,15 @@ unknown | plain= | in=<ROWS> | does=space
 answer | dialog=line|form | runner= | does=<A_CLICK>|enter|space | in=(split )?button
      | path=.*[^\n].* | label=(?!(.*\n)?(<FORM_GOES_ON>)$).+ | about=(?!<FILE_FIELDS>$).+
      | title=(?!<FORM_SHOWS>$).* | program=(?!<EDITORS>).*
-answer | dialog=line|form | runner= | enters=enter | in=(?!(split )?button).* | path=.*[^\n].*
+answer | dialog=line|form | runner= | enters=yes | in=(?!(split )?button).* | path=.*[^\n].*
      | control=(?!.*(search|find|such|filter|recherch|busc)).* | about=(?!<FILE_FIELDS>$).+
      | title=(?!<FORM_SHOWS>$).* | program=(?!<EDITORS>).*
 answer | dialog=line|form | does=<A_CLICK>|enter|space | in=(split )?button|edit|combo box
      | path=.*[^\n].* | title=<WEIGHTY_FORMS> | label=(?!(.*\n)?(<FORM_GOES_ON>)$).+
-file | owned=yes | title=<SAVE_TITLES> | saves=<HIDDEN_FILE> | enters=enter
+file | owned=yes | title=<SAVE_TITLES> | saves=<HIDDEN_FILE> | enters=yes
 file | owned=yes | title=<SAVE_TITLES> | saves=<HIDDEN_FILE> | does=<A_CLICK>|space|alt\+\w
      | dialog=(?!left).* | in=(split )?button|
-file | owned=yes | title=<SAVE_TITLES> | saves=<BARE_FILE> | path=<ENDS_AS_IT_SAYS> | enters=enter
+file | owned=yes | title=<SAVE_TITLES> | saves=<BARE_FILE> | path=<ENDS_AS_IT_SAYS> | enters=yes
      | program=(?!<ADDS_ENDINGS>).*
 file | owned=yes | title=<SAVE_TITLES> | saves=<BARE_FILE> | path=<ENDS_AS_IT_SAYS>
      | does=<A_CLICK>|space|alt\+\w | dialog=(?!left).* | in=(split )?button|
@@ -5684,9 +5764,6 @@ move | program=<BROWSERS> | does=drag | between=yes | in=pane|image | title=(?!<
 
 Facts = Mapping[str, str]
 
-# What shows something and does nothing else when it is clicked; what takes text, what answers.
-SHOWING = frozenset("edit, combo box, tab, list item, tree item, table row, cell".split(", "))
-ANSWERING = ("button", "split button")
 # What opens even what else only shows something: any click but a single one.
 OPENERS = ENTERING.union(CLICK_TOOLS).difference(
     ("click", "click_here", "right_click", "middle_click")
@@ -5695,9 +5772,6 @@ OPENERS = ENTERING.union(CLICK_TOOLS).difference(
 FORM_PARTS = frozenset("tab, tabs, radio button, slider, spinner, list, tree, table".split(", "))
 ANSWERS_MOST = 7
 BESIDE_MOST = 4
-CLOSING = frozenset(
-    "close minimize maximize restore schliessen minimieren maximieren fermer cerrar закрыть".split()
-)
 # What says that a line is to be run; and, where more than lines are entered, to be opened.
 RUNNING = frozenset(
     "run execute type enter start launch use do starte starten tippe gib nimm verwende führe lance"
@@ -5765,7 +5839,7 @@ address | runner=address | command=(?i)(c:\\users\\[\w -]+\\)?
 """)
 # What enters the line that stands there; but for Enter that is a click, or a blank on a button.
 ENTERED = rules_of(r"""
-enter | enters=enter
+enter | enters=yes
 enter | runner=shell | does=(ctrl\+|alt\+|shift\+)*enter|ctrl\+[mjo]
 enter | runner=start|address | does=space | in=(?!edit|combo|field).*
 enter | runner=start|address|web | does=(ctrl\+|alt\+|shift\+)+enter
@@ -5785,8 +5859,23 @@ brings | sends=yes | does=(shift\+)?. | in=<FIELDS_THERE> | control=(?!<FINDING>
 brings | sends=yes | text=.*\w.* | named= | runner=(?!web).* | line=\??(<DATA>)
 brings | sends=yes | does=<PASTES>
 brings | sends=yes | label=<PASTES_LABEL>
-selects | enters=enter | line=\?*<RANGE>\n?
+selects | enters=yes | line=\?*<RANGE>\n?
 says | text=.+ | named=yes | in=edit|combo box
+changes | bidden= | quoted= | text=.*\S.* | runner=|console | control=(?!<FINDING>|<FILE_FIELDS>).*
+     | title=(?!<FORM_SHOWS>$).* | program=(?!<BROWSERS>|<EXPLORER>).*
+changes | bidden= | in=<FIELDS_THERE>|<CELLS>|pane|image|text| | runner=|console
+     | does=(shift\+)?(.|space|enter|insert|backspace|delete)
+    |ctrl\+(?![acfghnopqstw]$)(shift\+)?(.|insert|delete|backspace)
+     | control=(?!<FINDING>|<FILE_FIELDS>).* | title=(?!<FORM_SHOWS>$).* | opened=(?!<BAR_KEYS>$).*
+     | program=(?!<BROWSERS>|<EXPLORER>).*
+changes | bidden= | does=<A_CLICK>|space|enter | dialog=(?!left).*
+     | program=(?!<BROWSERS>|<EXPLORER>).*
+     | label=(?!(.*\n)?(<ONLY_LOOKS>|<LEAVING>)$|<MENU_BARS>$).+
+changes | bidden= | does=drag | in=(?!scroll ?bar|thumb|title bar|window|separator|header.*).*
+     | program=(?!<BROWSERS>|<EXPLORER>).*
+changes | bidden= | in=combo box|slider|spinner|radio button|checkbox|switch
+     | does=<A_CLICK>|up|down|left|right|page\w+|home|end|(shift\+)?.|space|drag
+     | control=(?!.*\b(<NARROWS>|all|alle)\b).*
 loses | text=.*\w.* | named= | in=<CELLS> | holds=.+ | opened=(?!f2).*
 loses | does=(shift\+)?.|space|delete|backspace | in=<CELLS> | holds=.+ | opened=(?!f2).*
 """)
@@ -5814,14 +5903,14 @@ def does_of(attempt: Attempt) -> str:
 def label_pressed(attempt: Attempt, does: str) -> str:
     """As the model calls it, and on the last line as Windows does."""
     opens = does in OPENERS
-    shows = any(control.role in SHOWING for control in attempt.known)
+    shows = any(has_form("SHOWING", control.role) for control in attempt.known)
     names = [attempt.act.label]
     if does in MOVES:
         return ""
     if attempt.program:
         names = [attempt.program.name]
     if does.startswith("alt+"):  # Windows does not tell which button has that letter
-        buttons = [control.name for control in attempt.inside if control.role in ANSWERING]
+        buttons = [control.name for control in attempt.buttons]
         begin = [name for name in buttons if f" {does[4:]}" in f" {fold_label(name)}"]
         names = begin or [name for name in buttons if does[4:] in fold_label(name)]
     elif shows and not opens:
@@ -5853,11 +5942,7 @@ def kind_of_dialog(attempt: Attempt, window: Window, facts: Facts) -> str:
         return "" if roles.isdisjoint(FIELDS) else "form"
     if not roles.isdisjoint(FIELDS):
         return "line"
-    answers = [
-        control
-        for control in attempt.inside
-        if control.role in ANSWERING and control.name.casefold() not in CLOSING
-    ]
+    answers = [one for one in attempt.buttons if not has_form("CLOSING", one.name)]
     return "asks" if 1 < len(answers) <= ANSWERS_MOST else ""
 
 
@@ -5917,7 +6002,7 @@ def has_lost(attempt: Attempt, window: Window) -> bool:
 
 def decides(attempt: Attempt, label: str) -> bool:
     """Tells whether what is pressed stands beside a button that cancels, and decides."""
-    buttons = [control for control in attempt.inside if control.role in ANSWERING]
+    buttons = attempt.buttons
     if len(buttons) > ANSWERS_MOST:  # of a page: those on its line
         for item in attempt.known:
             line = Rect(0, item.rect.top, 1, item.rect.height)
@@ -5980,16 +6065,18 @@ def facts_of(attempt: Attempt) -> Facts:
     does = does_of(attempt)
     text = attempt.act.text
     line = typed.with_text(text)
-    explores = has_form("EXPLORER", front.program)
     so = {
-        "elsewhere": explores and is_elsewhere(attempt, front),
+        "elsewhere": is_elsewhere(attempt, front),
         "named": is_in_task(text.strip(), attempt.task),
         "sends": has_form("SENDS", f"{window.program} {window.class_name}"),
         "between": len({control.name for control in attempt.known}) > 1,
+        "enters": "\n" in text or does in ENTERING,
         "across": not same_window(window, [window, *attempt.reached][-1]),
         "unsent": typed.place in typed.unsent,
         "owned": is_dialog(window),
         "lost": has_lost(attempt, front),
+        "bidden": has_form("BIDS", attempt.task.replace("\n", "; ")),
+        "quoted": f'"{text.strip()}"' in re.sub("[“”„«»‘’']", '"', attempt.task),
         "others": (getattr(attempt.focused, "value", None) or "").strip() not in typed.own,
         "unanswered": attempt.unanswered,
         "secret": attempt.holds_secret,
@@ -6002,7 +6089,6 @@ def facts_of(attempt: Attempt) -> Facts:
         "does": does,
         "text": text,
         "path": lines_there(attempt, line),
-        "enters": "enter" if "\n" in text or does in ENTERING else "",
         "label": label_pressed(attempt, does),
         "in": "field" if typed.line.strip(UNKNOWN) else "",
         **dict.fromkeys(("control", "holds", "decides"), ""),
@@ -6011,13 +6097,13 @@ def facts_of(attempt: Attempt) -> Facts:
         "program": window.program.lower(),
         "class": window.class_name.lower(),
         "about": fold("; ".join(control.name for control in attempt.inside)),
-        "saves": name_there(attempt, line) if has_form("SAVE_TITLES", window.title) else "",
+        "saves": name_there(attempt, line),
     }
     if attempt.known:
         facts |= {"in": attempt.known[0].role, "holds": attempt.known[0].value or ""}
         facts["control"] = fold(attempt.known[-1].name) or "unnamed"
     label = facts["label"].rpartition("\n")[2]
-    opens = not explores or does in OPENERS or has_form("OPENS", label)
+    opens = does in OPENERS or not has_form("EXPLORER", front.program) or has_form("OPENS", label)
     facts["kind"] = kind_of_item(attempt, front, label) if opens else "shows"
     facts["dialog"] = kind_of_dialog(attempt, window, facts)
     if label and is_left(attempt, window, label, facts["dialog"] == "asks"):
@@ -6074,34 +6160,36 @@ def lines_run(attempt: Attempt, facts: Facts) -> Iterable[str]:
 
 
 # What each risk means for the person, who is asked about it.
-RISKS_MEAN = {
-    "admin prompt": "It answers Windows' question about an administrator's rights.",
-    "answer": "It answers a message box.",
-    "address": "It opens an address, or puts a text into one, that your task does not name.",
-    "any act": "You wanted to be asked about each act.",
-    "close": "That closes it; what is not saved may be lost.",
-    "copy": "It copies from a window that a secret of yours went into.",
-    "delete": "It may delete or discard something.",
-    "file": "It is about a file or a folder that gets started.",
-    "formula": "It is a formula that can call the web or a program.",
-    "install": "It may install or permit something.",
-    "menu": "It presses what nobody saw, such as an item of a menu.",
-    "move": "It may move something elsewhere.",
-    "network": "It asks another machine, which is told who you are.",
-    "overwrite": "Much of what a document held may be lost by it.",
-    "password": "It is about a password or a card.",
-    "pay": "It may pay, order or confirm something.",
-    "power": "It may turn off, restart or sign out.",
-    "rename": "It gives a file another name than your task says.",
-    "run": "It may start a program.",
-    "secret": "It types a secret of yours.",
-    "send": "It may send or publish something.",
-    "share": "It may let others read what is yours.",
-    "system": "It changes a setting of Windows or its services.",
-    "terminal": "A terminal or another machine would run it.",
-    "unknown": "What it does there is not known, and your task does not name it.",
-    "weighty": "It counts at once: money, a ledger, a server, another machine.",
-}
+RISKS_MEAN = dict(
+    table_rows("""
+        admin prompt | It answers Windows' question about an administrator's rights.
+        answer | It answers a message box.
+        address | It opens an address, or puts a text into one, that your task does not name.
+        any act | You wanted to be asked about each act.
+        close | That closes it; what is not saved may be lost.
+        copy | It copies from a window that a secret of yours went into.
+        delete | It may delete or discard something.
+        file | It is about a file or a folder that gets started.
+        formula | It is a formula that can call the web or a program.
+        install | It may install or permit something.
+        menu | It presses what nobody saw, such as an item of a menu.
+        move | It may move something elsewhere.
+        network | It asks another machine, which is told who you are.
+        overwrite | What a document held may be lost by it, or changed more than your task says.
+        password | It is about a password or a card.
+        pay | It may pay, order or confirm something.
+        power | It may turn off, restart or sign out.
+        rename | It gives a file another name than your task says.
+        run | It may start a program.
+        secret | It types a secret of yours.
+        send | It may send or publish something.
+        share | It may let others read what is yours.
+        system | It changes a setting of Windows or its services.
+        terminal | A terminal or another machine would run it.
+        unknown | What it does there is not known, and your task does not name it.
+        weighty | It counts at once: money, a ledger, a server, another machine.
+    """)
+)
 TEXT_SHOWN = 1000  # characters that a person can be asked to read
 
 
