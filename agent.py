@@ -6956,7 +6956,7 @@ class Actuator(Hands):
         refused = ""
         try:
             for gate in GATES:
-                gate(self, attempt)
+                attempt = gate(self, attempt)
             if self.config.dry_run:
                 would = (
                     f"Dry run: would {act.name.replace('_', ' ')} {shown_args(act.args)}".rstrip()
@@ -7065,19 +7065,21 @@ class Actuator(Hands):
         return True
 
 
-# -- gates: ToolError, and Win32Error of what they ask Windows, refuse an attempt.
+# -- gates: each gives the attempt with what it has found out about it, or refuses it by ToolError,
+# or by Win32Error of what it asks Windows.
 
 
 TEXT_CHARS_MOST = 10_000  # more than a reply holds: a model that goes round in circles writes it
 
 
-def gate_arguments(actuator: Actuator, attempt: Attempt) -> None:
+def gate_arguments(actuator: Actuator, attempt: Attempt) -> Attempt:
     args = attempt.act.args
     if len(attempt.act.text) > TEXT_CHARS_MOST:
         raise ToolError(f"The text has over {TEXT_CHARS_MOST} characters; type less.", "too_long")
     for name in ("key", "modifiers"):
         if name in args:
             refuse_chord(parse_chord(args[name]), actuator.blocked)
+    return attempt
 
 
 def wait_for_person(actuator: Actuator, seen_at: float) -> bool:
@@ -7097,33 +7099,35 @@ def wait_for_person(actuator: Actuator, seen_at: float) -> bool:
     return actuator.wait_while_paused()
 
 
-def gate_waits(actuator: Actuator, attempt: Attempt) -> None:
+def gate_waits(actuator: Actuator, attempt: Attempt) -> Attempt:
     """Waits for the next minute's acts and for the person; after that an act needs a new look."""
     times = actuator.act_times
     if len(times) == times.maxlen:
         actuator.clock.sleep(max(0.0, times[0] + 60 - actuator.clock.now()))
     if wait_for_person(actuator, attempt.frame.taken_at):
         raise ToolError("The run was paused.", "stale_frame")
+    return attempt
 
 
-def gate_names(actuator: Actuator, attempt: Attempt) -> None:
+def gate_names(actuator: Actuator, attempt: Attempt) -> Attempt:
     args = attempt.act.args
     if "name" in args:
         program = find_program(args["name"], actuator.desktop.programs())
-        attempt.program = program
-        attempt.named = [Window(0, program.name, file) for file in program.files or ("",)]
+        named = [Window(0, program.name, file) for file in program.files or ("",)]
+        return replace(attempt, program=program, named=named)
     if "title" in args:
         open_ones = [window for window in actuator.desktop.windows() if not window.own]
-        attempt.named = [find_window(args["title"], open_ones)]
+        return replace(attempt, named=[find_window(args["title"], open_ones)])
+    return attempt
 
 
-def gate_fresh_frame(actuator: Actuator, attempt: Attempt) -> None:
+def gate_fresh_frame(actuator: Actuator, attempt: Attempt) -> Attempt:
     """Lets one act of a frame pass, while the monitors are as they were for its places."""
     if attempt.frame.number <= actuator.used_frame:
         raise ToolError("The screen was not looked at since the last action.", "stale_frame")
-
     if actuator.desktop.screen() != attempt.frame.screen:
         raise ToolError("The screen's size or monitors changed since the last look.", "stale_frame")
+    return attempt
 
 
 # Of acts whose arguments do not tell it; None is where the mouse is.
@@ -7149,24 +7153,24 @@ MOVING_KEYS = frozenset(
 )
 
 
-def gate_area(actuator: Actuator, attempt: Attempt) -> None:
+def gate_area(actuator: Actuator, attempt: Attempt) -> Attempt:
     """Lets nothing pass outside the working area, nor between or beside the monitors."""
     places = []
+    mouse = None
     for place in targets_of(attempt.act):
         if place:
             places.append(to_point(place, attempt.frame.area))
         else:
-            attempt.mouse = actuator.desktop.cursor()
+            mouse = actuator.desktop.cursor()
             # Under an open menu Wine tells where the mouse was before its last move.
             moved_to = actuator.aim if actuator.moved_last else None
-            places.append(moved_to or attempt.mouse)
+            places.append(moved_to or mouse)
     for point in places:
         if not attempt.frame.area.contains(point):
             raise ToolError(
                 "The mouse is outside the working area; move it inside first.", "invalid_box"
             )
         refuse_gap(point, actuator.desktop)
-    attempt.places = places
     seen = attempt.frame.window if attempt.by_keyboard else None
     moves_window = keys_of(attempt.act) in MOVING_KEYS
     if not moves_window and actuator.outside(seen, attempt.frame):
@@ -7175,51 +7179,55 @@ def gate_area(actuator: Actuator, attempt: Attempt) -> None:
             f" click a window inside it first, and the keyboard comes there, or {FETCH}.",
             "outside_area",
         )
+    return replace(attempt, places=places, mouse=mouse)
 
 
-def gate_same_window(actuator: Actuator, attempt: Attempt) -> None:
+def gate_same_window(actuator: Actuator, attempt: Attempt) -> Attempt:
     """Lets nothing reach a window that came to the front since the look."""
     # While the desktop is locked, asking for its window raises Win32Error.
     front = actuator.desktop.foreground()
-    attempt.front = front
-    if same_window(front, attempt.frame.window):
-        return
     hit = front and any(map(front.rect.contains, attempt.places))
-    if hit or attempt.by_keyboard:
+    is_same = same_window(front, attempt.frame.window)
+    if not is_same and (hit or attempt.by_keyboard):
         raise ToolError(
             f"Another window has come to the front since the last look: {quoted_title(front)}.",
             "stale_frame",
         )
+    return replace(attempt, front=front)
 
 
-def gate_windows(actuator: Actuator, attempt: Attempt) -> None:
+def gate_windows(actuator: Actuator, attempt: Attempt) -> Attempt:
     windows = [*attempt.named, *map(actuator.desktop.window_at, attempt.places)]
     if attempt.by_keyboard:
         windows.append(attempt.front)
-    attempt.reached = [window for window in windows if window]
+    reached = [window for window in windows if window]
     filled = {place.handle for place in actuator.places.values()}
-    for window in attempt.reached:
+    for window in reached:
         refuse_window(window, actuator.config)
-        attempt.holds_secret |= window.handle in filled
+    holds_secret = any(window.handle in filled for window in reached)
+    return replace(attempt, reached=reached, holds_secret=holds_secret)
 
 
 ROW_ROLES = frozenset(("list", "list item", "table row", "data item"))
 
 
-def gate_controls(actuator: Actuator, attempt: Attempt) -> None:
+def gate_controls(actuator: Actuator, attempt: Attempt) -> Attempt:
     source = actuator.control_source
+    unanswered = False
 
     def asked(where: Where) -> Sequence[Control]:
+        nonlocal unanswered
         known = source.ask(where)
-        attempt.unanswered |= not source.answered
+        unanswered = unanswered or not source.answered
         return known
 
-    attempt.unanswered = False
-    attempt.controls = [*chain.from_iterable(map(asked, attempt.places))]
+    controls = [*chain.from_iterable(map(asked, attempt.places))]
+    focused = None
     if attempt.act.types or re.match(PATTERNS["SAVING"], fold_label(attempt.act.label)):
-        attempt.focused = next(iter(asked(None)), None)
+        focused = next(iter(asked(None)), None)
+    attempt = replace(attempt, controls=controls, focused=focused)
     blocked = split_list(actuator.config.blocked_windows)
-    for control in (*attempt.controls, attempt.focused):
+    for control in (*controls, focused):
         if control and is_one_of(blocked, control.program):
             raise ToolError(
                 f"{quoted_control(control)} is of {plain_line(control.program, 30)}, which is"
@@ -7236,19 +7244,20 @@ def gate_controls(actuator: Actuator, attempt: Attempt) -> None:
     if attempt.front and (pastes or _SECRET_NAME.search(attempt.act.text)):
         told_by = [attempt.front]  # which tells its folder, or its site
     for window in told_by:
-        attempt.inside = asked(window)
-    if attempt.unanswered:
+        attempt = replace(attempt, inside=asked(window))
+    if unanswered:
         actuator.say_once(
             "Windows does not tell in time what its windows hold: acts there go unchecked, and you"
             " are asked before what looks like an answer (--set controls=off asks for none)."
         )
+    return replace(attempt, unanswered=unanswered)
 
 
-def gate_password_field(actuator: Actuator, attempt: Attempt) -> None:
+def gate_password_field(actuator: Actuator, attempt: Attempt) -> Attempt:
     """Lets a password field get secrets by name alone, unless `password` is allowed."""
     typed_at = attempt.focused
     if typed_at is None or not typed_at.password:
-        return
+        return attempt
     typed = _SECRET_NAME.sub("", attempt.act.text).strip("\r\n")
     keys = keys_of(attempt.act)
     types = typed or (keys and types_character(parse_chord(keys)))
@@ -7258,30 +7267,32 @@ def gate_password_field(actuator: Actuator, attempt: Attempt) -> None:
             " name in two braces; leave it to the person or report BLOCKED.",
             "password_field",
         )
+    return attempt
 
 
-def gate_line_breaks(actuator: Actuator, attempt: Attempt) -> None:
+def gate_line_breaks(actuator: Actuator, attempt: Attempt) -> Attempt:
     """Makes the lines of a text one message where Enter sends: it is pressed behind it."""
     text = attempt.act.text
     lines = text.rstrip("\n")
     if "\n" in lines and "send" in rules_met(RISKS, facts_of(attempt)):
         one = lines.replace("\n", LINE_BREAK) + text[len(lines) :]
-        attempt.act = replace(attempt.act, args={**attempt.act.args, "text": one})
+        return replace(attempt, act=replace(attempt.act, args={**attempt.act.args, "text": one}))
+    return attempt
 
 
 YES_S = 60.0  # for so long a yes is good
 
 
-def gate_confirm(actuator: Actuator, attempt: Attempt) -> None:
+def gate_confirm(actuator: Actuator, attempt: Attempt) -> Attempt:
     """Waits for the person's yes to a risky act, good for a minute and this act there."""
     # Nothing is sent meanwhile: no act can answer the question. If then another window is in front,
     # the yes counts for the same act, windows and controls on a new look.
     config = actuator.config
-    attempt.risks = risks_to_confirm(attempt, config)
+    attempt = replace(attempt, risks=risks_to_confirm(attempt, config))
     if config.dry_run or not attempt.risks:
-        return
+        return attempt
     if all((attempt.act.way, risk) in actuator.foreseen for risk in attempt.risks):
-        return  # somebody has allowed this step of a way before it began
+        return attempt  # somebody has allowed this step of a way before it began
     wanted = what_a_yes_is_for(attempt)
     if wanted != actuator.allowed or actuator.clock.now() > actuator.allowed_until:
         place = place_name(attempt)
@@ -7302,13 +7313,14 @@ def gate_confirm(actuator: Actuator, attempt: Attempt) -> None:
         actuator.allowed = wanted
         actuator.allowed_until = actuator.last_own + YES_S
         for gate in GATES_OF_THE_LOOK:
-            gate(actuator, attempt)
+            attempt = gate(actuator, attempt)
         if what_a_yes_is_for(attempt) != wanted:
             raise ToolError("What this reaches changed since the last look.", "stale_frame")
     actuator.allowed = ()
+    return attempt
 
 
-Gate = Callable[[Actuator, Attempt], None]
+Gate = Callable[[Actuator, Attempt], Attempt]
 GATES_OF_THE_LOOK: tuple[Gate, ...] = (
     gate_fresh_frame,
     gate_area,
