@@ -6550,16 +6550,6 @@ def blocked_chords(config: Config) -> dict[frozenset[int], str]:
     return blocked
 
 
-def refuse_chord(keys: Sequence[str], blocked: Mapping[frozenset[int], str]) -> None:
-    """Raises ToolError if these keys together hold a blocked chord."""
-    codes = chord_codes(keys)
-    for blocked_codes, chord in blocked.items():
-        if blocked_codes <= codes:
-            raise ToolError(
-                f"{'+'.join(keys)} may not be pressed: {chord} is blocked.", "blocked_key"
-            )
-
-
 def refuse_window(window: Window, config: Config) -> None:
     """Raises ToolError if input must not reach it."""
     allowed = split_list(config.allowed_windows)
@@ -6580,12 +6570,6 @@ def refuse_window(window: Window, config: Config) -> None:
             f"The window {quoted_title(window)} ({plain_line(window.program, 30)}) {reason}.",
             "forbidden_window",
         )
-
-
-def refuse_gap(place: Point, desktop: Desktop) -> None:
-    """Raises ToolError for a place that no monitor shows: Windows would put the mouse elsewhere."""
-    if not desktop.on_monitor(place):
-        raise ToolError("That place of the working area is not on any monitor.", "invalid_box")
 
 
 NEAR_PIXELS = 4  # defaults of SM_CXDRAG, from which a press that moves drags, and SM_CXDOUBLECLK
@@ -6645,8 +6629,8 @@ class Hands:
     typed: Typed = Typed()
     places: dict[int, SecretRecord] = field(default_factory=dict)  # of secrets that were typed
     used_frame: int = 0  # the last that was acted on
-    allowed: tuple[object, ...] = ()  # what the last yes is for, until it is done ...
-    allowed_until: float = 0.0  # ... and how long
+    # What the last yes is for, until it is done, and how long.
+    allowed: tuple[tuple[object, ...], float] = ((), 0.0)
     told: set[str] = field(default_factory=set)  # what the person is told once
     strange: int = 0  # pauses in a row without a sign of mouse or keys
     _mouse_was: Point | None = None
@@ -6672,6 +6656,20 @@ class Hands:
         if text not in self.told:
             self.told.add(text)
             self.say(text)
+
+    def refuse_chord(self, keys: Sequence[str]) -> None:
+        """Raises ToolError if these keys together hold a blocked chord."""
+        codes = chord_codes(keys)
+        for blocked_codes, chord in self.blocked.items():
+            if blocked_codes <= codes:
+                raise ToolError(
+                    f"{'+'.join(keys)} may not be pressed: {chord} is blocked.", "blocked_key"
+                )
+
+    def refuse_gap(self, place: Point) -> None:
+        """Raises ToolError where no monitor is: Windows would put the mouse elsewhere."""
+        if not self.desktop.on_monitor(place):
+            raise ToolError("That place of the working area is not on any monitor.", "invalid_box")
 
     def outside(self, window: Window | None, frame: Frame) -> str:
         """Tells a model of a window that it does not see, "" of one that it sees."""
@@ -6791,7 +6789,7 @@ class Hands:
 
     def _hold(self, chord: str) -> None:
         keys = parse_chord(chord)
-        refuse_chord(keys, self.blocked)
+        self.refuse_chord(keys)
         for key in keys:
             self._down(self.desktop.key, key, self.desktop.foreground())
 
@@ -6860,7 +6858,7 @@ class Hands:
     # -- single events
 
     def _move(self, point: Point) -> None:
-        refuse_gap(point, self.desktop)
+        self.refuse_gap(point)
         self._ready(None, begins=False)  # who only moved the mouse has begun nothing
         self.aim = point
         self.desktop.move(point)
@@ -6951,22 +6949,20 @@ class Actuator(Hands):
         if act.name not in HANDS:  # it does nothing here
             return Deed(act, done)
         attempt = Attempt(act, frame, typed=self.typed, task=self.task)
-        self._sent = 0
-        became: Became = "refused"
-        refused = ""
         try:
             for gate in GATES:
                 attempt = gate(self, attempt)
-            if self.config.dry_run:
-                would = (
-                    f"Dry run: would {act.name.replace('_', ' ')} {shown_args(act.args)}".rstrip()
-                )
-                if attempt.risks:
-                    would += f", once the person allows it ({', '.join(attempt.risks)})"
-                return Deed(act, would, "dry")
-            became = "failed"
-            # From here on the frame is used up, whatever comes of the act.
-            self.attempt = attempt
+        except (ToolError, Win32Error) as error:
+            return Deed(act, str(error), "refused", error.kind, controls=attempt.controls)
+        if self.config.dry_run:
+            would = f"Dry run: would {act.name.replace('_', ' ')} {shown_args(act.args)}".rstrip()
+            if attempt.risks:
+                would += f", once the person allows it ({', '.join(attempt.risks)})"
+            return Deed(act, would, "dry")
+        # From here on the frame is used up, whatever comes of the act.
+        self.attempt = attempt
+        self._sent = 0
+        try:
             self._place = attempt.mouse or self.desktop.cursor()
             self.used_frame = frame.number
             self.act_times.append(self.clock.now())
@@ -6980,14 +6976,11 @@ class Actuator(Hands):
                 self.release()
                 if self.strange:  # from now on what is seen of mouse and keys is the person's
                     self.used_by_hand()
-            self.moved_last = act.name == "move"
-            became = "done"
         except (ToolError, Win32Error) as error:
-            done = str(error)
-            refused = error.kind
-            if self._sent:
-                became = "half-way"
-        return Deed(act, done, became, refused, controls=tuple(attempt.controls))
+            failed = Deed(act, str(error), "failed", error.kind, controls=attempt.controls)
+            return replace(failed, became="half-way") if self._sent else failed
+        self.moved_last = act.name == "move"
+        return Deed(act, done, "done", controls=attempt.controls)
 
     def used_by_hand(self) -> bool:
         """Tells whether mouse or keys were used since this was asked last."""
@@ -7064,6 +7057,22 @@ class Actuator(Hands):
         self.say("going on")
         return True
 
+    def wait_for_person(self, seen_at: float) -> bool:
+        """Waits while the run is paused or the person is at work. Returns whether it did."""
+        quiet_s = self.config.takeover_quiet
+        if quiet_s and not self.config.dry_run:
+            idle_s = self.desktop.idle_s()
+            used_at = self.clock.now() - idle_s
+            # At work now, or the screen may be another one than the model has seen; the last input
+            # may be the program's own.
+            interferes = idle_s < quiet_s or seen_at < used_at
+            if interferes and used_at - SLACK_S > self.last_own:
+                if self.used_by_hand():
+                    self.strange = 0
+                if self.strange < STRANGE_PAUSES:
+                    self.stop.paused = self.stop.paused or IN_USE
+        return self.wait_while_paused()
+
 
 # -- gates: each gives the attempt with what it has found out about it, or refuses it by ToolError,
 # or by Win32Error of what it asks Windows.
@@ -7078,25 +7087,8 @@ def gate_arguments(actuator: Actuator, attempt: Attempt) -> Attempt:
         raise ToolError(f"The text has over {TEXT_CHARS_MOST} characters; type less.", "too_long")
     for name in ("key", "modifiers"):
         if name in args:
-            refuse_chord(parse_chord(args[name]), actuator.blocked)
+            actuator.refuse_chord(parse_chord(args[name]))
     return attempt
-
-
-def wait_for_person(actuator: Actuator, seen_at: float) -> bool:
-    """Waits while the run is paused or the person is at work. Returns whether it did."""
-    quiet_s = actuator.config.takeover_quiet
-    if quiet_s and not actuator.config.dry_run:
-        idle_s = actuator.desktop.idle_s()
-        used_at = actuator.clock.now() - idle_s
-        # At work now, or the screen may be another one than the model has seen; the last input may
-        # be the program's own.
-        interferes = idle_s < quiet_s or seen_at < used_at
-        if interferes and used_at - SLACK_S > actuator.last_own:
-            if actuator.used_by_hand():
-                actuator.strange = 0
-            if actuator.strange < STRANGE_PAUSES:
-                actuator.stop.paused = actuator.stop.paused or IN_USE
-    return actuator.wait_while_paused()
 
 
 def gate_waits(actuator: Actuator, attempt: Attempt) -> Attempt:
@@ -7104,7 +7096,7 @@ def gate_waits(actuator: Actuator, attempt: Attempt) -> Attempt:
     times = actuator.act_times
     if len(times) == times.maxlen:
         actuator.clock.sleep(max(0.0, times[0] + 60 - actuator.clock.now()))
-    if wait_for_person(actuator, attempt.frame.taken_at):
+    if actuator.wait_for_person(attempt.frame.taken_at):
         raise ToolError("The run was paused.", "stale_frame")
     return attempt
 
@@ -7142,8 +7134,9 @@ PLACES: Mapping[str, Sequence[Coordinate | None]] = {
 
 def targets_of(act: Act) -> Sequence[Coordinate | None]:
     """Returns where the mouse acts; None is where it is."""
-    names = [name for name in ("position", "start", "end") if name in TOOLS[act.name].takes]
-    return PLACES.get(act.name, [act.args.get(name) for name in names])
+    takes = TOOLS[act.name].takes
+    named = [act.args.get(name) for name in ("position", "start", "end") if name in takes]
+    return PLACES.get(act.name, named)
 
 
 # They move a window or bring another one to the front, and no window gets them.
@@ -7170,7 +7163,7 @@ def gate_area(actuator: Actuator, attempt: Attempt) -> Attempt:
             raise ToolError(
                 "The mouse is outside the working area; move it inside first.", "invalid_box"
             )
-        refuse_gap(point, actuator.desktop)
+        actuator.refuse_gap(point)
     seen = attempt.frame.window if attempt.by_keyboard else None
     moves_window = keys_of(attempt.act) in MOVING_KEYS
     if not moves_window and actuator.outside(seen, attempt.frame):
@@ -7200,11 +7193,12 @@ def gate_windows(actuator: Actuator, attempt: Attempt) -> Attempt:
     windows = [*attempt.named, *map(actuator.desktop.window_at, attempt.places)]
     if attempt.by_keyboard:
         windows.append(attempt.front)
-    reached = [window for window in windows if window]
+    reached = [*filter(None, windows)]
     filled = {place.handle for place in actuator.places.values()}
+    holds_secret = False
     for window in reached:
         refuse_window(window, actuator.config)
-    holds_secret = any(window.handle in filled for window in reached)
+        holds_secret = holds_secret or window.handle in filled
     return replace(attempt, reached=reached, holds_secret=holds_secret)
 
 
@@ -7294,29 +7288,29 @@ def gate_confirm(actuator: Actuator, attempt: Attempt) -> Attempt:
     if all((attempt.act.way, risk) in actuator.foreseen for risk in attempt.risks):
         return attempt  # somebody has allowed this step of a way before it began
     wanted = what_a_yes_is_for(attempt)
-    if wanted != actuator.allowed or actuator.clock.now() > actuator.allowed_until:
+    allowed, until = actuator.allowed
+    if wanted != allowed or actuator.clock.now() > until:
         place = place_name(attempt)
         switch = "; ".join(f"{risk} in *{place}*" for risk in attempt.risks)
-        allowed = actuator.put(actuator.confirm, question_about(attempt), switch)
+        answer = actuator.put(actuator.confirm, question_about(attempt), switch)
         said = attempt.act.key.title() or said_shortly(attempt)
         known = f"{cut(said, 90)} in {place}"
         if known in actuator.refusals:  # somebody may have thought better of it
             actuator.refusals.remove(known)
-        if not allowed:
+        if not answer:
             actuator.refusals.append(known)
             why = "Nobody answered whether this is allowed"
-            if allowed is False:
+            if answer is False:
                 why = "The person did not allow this"
             raise ToolError(
                 f"{why} ({', '.join(attempt.risks)}); do it another way or report.", "not_allowed"
             )
-        actuator.allowed = wanted
-        actuator.allowed_until = actuator.last_own + YES_S
+        actuator.allowed = (wanted, actuator.last_own + YES_S)
         for gate in GATES_OF_THE_LOOK:
             attempt = gate(actuator, attempt)
         if what_a_yes_is_for(attempt) != wanted:
             raise ToolError("What this reaches changed since the last look.", "stale_frame")
-    actuator.allowed = ()
+    actuator.allowed = ((), 0.0)
     return attempt
 
 
@@ -18306,7 +18300,7 @@ class Calls(Chat):
         for tool in [name, "observe"] if looks else [name]:
             act = MCP_WORDS.parse(ToolCall(tool, given), by_model=True)
             if act.name in HANDS:  # the person may just have allowed this call by a click
-                wait_for_person(self.run.actuator, math.inf)
+                self.run.actuator.wait_for_person(math.inf)
             yield act, self.look_before(act)
 
     def heard(self, deed: Deed, look: Look) -> Deed:

@@ -116,7 +116,7 @@ ROWS = (
     ("part-lost", "Facts", "a document that cannot be read is lost where nobody knows what was selected", "Typed.losing", "re.fullmatch(SELECTED, self.last)", "False"),
     ("unbidden", "Facts", "what a task only reads is not changed and saved unasked", "Typed.losing", '"yes" if "changes" in attempt.notes else self.changed', "self.changed"),
     ("type-column", "Labels", "a file's type tells what opening it does", "kind_of_item", '[f"type {value}" for', '["folder" for'),
-    ("approval-age", "Actuator", "a person's yes holds for a while only", "gate_confirm", "actuator.clock.now() > actuator.allowed_until", "actuator.clock.now() < 0"),
+    ("approval-age", "Actuator", "a person's yes holds for a while only", "gate_confirm", "actuator.clock.now() > until", "actuator.clock.now() < 0"),
     ("approval-look", "Actuator", "a yes holds only while the same control is there", "gate_confirm", "what_a_yes_is_for(attempt) != wanted", "not wanted"),
     ("window-new", "Hands", "a window that never comes is not waited for without an end", "Hands.open_app", "clock.now() < end", "clock.now() < end * 9"),
     ("blocked-keys", "Hands", "a blocked chord is refused with further keys, too", "refuse_chord", "blocked_codes <= codes", "blocked_codes == codes"),
