@@ -174,10 +174,16 @@ class ModelError(AgentError):
 
 
 class ToolError(AgentError):
-    """Refuses a call: the text is for the model, `kind` is the tool message's error."""
+    """Refuses a call: the text is for the model, `kind` is the tool message's error.
+
+    An `advice` is told in the place of the text and of what its kind advises.
+    """
 
     kind = "invalid_args"
-    advice = ""  # that is told in the place of the text and what its kind advises
+
+    def __init__(self, text: str, kind: str = "", advice: str = "") -> None:
+        super().__init__(text, kind)
+        self.advice = advice
 
 
 class ReplyError(ToolError):
@@ -7806,6 +7812,7 @@ class Reply:
     usage: Usage = Usage()
     model: str = ""
     seconds: float = 0.0  # of the last exchange alone
+    trouble: str = ""  # what makes it none, though it is well-formed: a kind of FAULTS
 
     @property
     def text(self) -> str:
@@ -8753,7 +8760,7 @@ def read_call(reply: Reply, words: Vocabulary) -> Act:
     except (ToolError, RecursionError) as error:
         why = explained(error, reply)
         if why.kind == "no_call":
-            why.advice = meant_call(strip_think(reply.text), words)
+            why = ReplyError(str(why), why.kind, meant_call(strip_think(reply.text), words))
         raise why from None
 
 
@@ -10560,9 +10567,9 @@ class Message:
         return f"{self.role}: {picture.lstrip()}{self.in_words().text}"
 
 
-def request_body(settings: Mapping[str, Any], messages: Sequence[Message]) -> bytes:
+def request_body(settings: Mapping[str, Any], *messages: JsonDict) -> bytes:
     # What never changes is first, for the server's prefix cache.
-    body = {"messages": [message.to_json() for message in messages], **settings}
+    body = {"messages": messages, **settings}
     # Half characters cannot be encoded.
     return json.dumps(body, ensure_ascii=False).encode(errors="replace")
 
@@ -10629,9 +10636,7 @@ class Asking(NamedTuple):
 
 
 class Unanswered(ToolError):
-    """Says that no reply came this time; another turn may have one. `told` is for the model."""
-
-    told = ""
+    """Says that no reply came this time; another turn may have one, and is told the `advice`."""
 
 
 Request = tuple[JsonDict, Sequence[Message]]  # its settings, and what it says
@@ -10666,14 +10671,15 @@ class Asker:
     rungs: set[str] = field(default_factory=set)  # that are taken
     tried: set[tuple[str, str]] = field(default_factory=set)  # kinds of faults, and rungs for them
     told: dict[str, str] = field(default_factory=dict)  # to the person, by what it is about
-    trouble: str = ""  # with the last reply: a kind of FAULTS
-    why: str = ""  # a sentence about it, for the person alone
+    why: str = ""  # a sentence about the last reply's trouble, for the person alone
     acts: bool = False  # whether each reply has to hold a call
     patience: int = SILENT_REPLIES_MOST  # before the first call
 
     def send(self, role: Role, settings: JsonDict, messages: Sequence[Message]) -> Reply:
         """Returns the reply; `role` is who is asked, for the record."""
-        return self.server.complete(request_body(settings, messages))
+        return self.server.complete(
+            request_body(settings, *(message.to_json() for message in messages))
+        )
 
     def say_once(self, kind: str, text: str) -> None:
         if kind not in self.told:
@@ -10767,17 +10773,16 @@ class Asker:
             self.tried.add((kind, rung))
             with suppress(ModelError):
                 again = self.exchange(asking, kind)
-                if self.trouble != kind:
+                if again.trouble != kind:
                     self.say_once(rung, f"warning: {why[:-1]}; from now on {RUNGS[rung]}.")
                     return again
         self.rungs = before
-        self.trouble = kind
         self.why = why
         if reply is None:
             raise failure
         if fresh:
             self.say_once(kind, f"warning: {why}")
-        return reply
+        return replace(reply, trouble=kind)
 
     def trouble_of(self, reply: Reply, settings: JsonDict, has_tools: bool) -> str:
         """Tells what makes a well-formed reply none: a row of FAULTS, or nothing.
@@ -10887,8 +10892,8 @@ class Session(Asker):
             raise Unanswered(str(error), error.kind) from None
         more = settings["max_tokens"] + max(message.image_tokens for message in messages)
         self.full = reply.usage.total + more > (self.model.context_length or sys.maxsize)
-        if self.trouble:
-            self.full = self.trouble in ("context", "full")
+        if reply.trouble:
+            self.full = reply.trouble in ("context", "full")
         self._failures = 0
         if acting:
             self._hints = []
@@ -10908,31 +10913,29 @@ class Session(Asker):
         self.requests += 1
         hide = self.logger.hide
         told = [(settings, json.dumps(settings, ensure_ascii=False))]
-        hidden = []
         pictures = 0  # bytes of the request
         image_tokens = 0
         for message in messages:  # whatever it came from: what leaves holds no secret
-            said = [message.text, message.before, message.thought, message.more]
-            text, before, thought, more = hide(said)
+            words = [message.text, message.before, message.thought, message.more]
+            text, before, thought, more = hide(words)
             message = replace(message, text=text, before=before, thought=thought, more=more)
-            hidden.append(message)
             pictures += len(message.image)
             image_tokens += message.image_tokens
             told.append((message.to_json(), str(message)))
         sent = []
         parts: JsonDict = {}
         fresh = []
-        for part, words in told:
+        for part, text in told:
             stored = redact(json.dumps(part))
             name = hashlib.sha256(stored.encode()).hexdigest()[:12]
             sent.append(name)
             if name not in self._logged:
                 self._logged.add(name)
                 parts[name] = json.loads(stored)
-                fresh.append(words)
-        body = request_body(settings, hidden)
+                fresh.append(text)
+        body = request_body(*(part for part, _ in told))
         call = self.requests
-        title = f"REQUEST {call} to {role.name}: {len(hidden)} messages, {len(body)} bytes"
+        title = f"REQUEST {call} to {role.name}: {len(messages)} messages, {len(body)} bytes"
         self._tell_exchange(title, fresh)
         self.logger.tell(RequestRecord(call=call, role=role.name, sent=sent, parts=parts))
         begin = self.clock.now()
@@ -10970,8 +10973,7 @@ class Session(Asker):
                 reply = self.ask(asking)
                 return read(reply)
             except Unanswered as error:
-                error.told = told
-                raise
+                raise Unanswered(str(error), error.kind, told) from None
             except ToolError as error:
                 if not left:
                     raise
@@ -12686,9 +12688,7 @@ def object_to(run: Run, act: Act, aim: Aim, frame: Frame) -> None:
         if focus.role in FIELDS and not focus.password and focus.value == act.text:
             why = "The field holds just that text: go on with what comes after it."
     if why:
-        error = ToolError(why, OTHER_CONTROL)
-        error.advice = why
-        raise error
+        raise ToolError(why, OTHER_CONTROL)
 
 
 SMALL = 24  # pixels of a picture; smaller targets are missed twice as often
@@ -14215,7 +14215,7 @@ class TwoAgents(Loop):
         why = str(error)
         said = self.said
         if isinstance(error, Unanswered):
-            why = error.told
+            why = error.advice
             said = ""
         if run.session.full:
             self.forget()
@@ -16310,8 +16310,7 @@ class Stats:
         self.items: deque[JsonDict] = deque(maxlen=most)
         self.report = "no report could be written"  # or where it is, once the run has ended
         self._last = 0.0  # time of the last record but those of the state
-        self._turn = -1
-        self._refused = False
+        self._refused_in = -1  # the turn in which an act was refused last
 
     def take(self, event: Event) -> None:
         if not isinstance(event, Record) or isinstance(event, (StateRecord, PlaceRecord)):
@@ -16338,10 +16337,7 @@ class Stats:
         # A record of a turn, which may begin with it.
         sums: dict[str, float] = {"seconds": max(0.0, record.time - self._last)}
         sums |= dict.fromkeys(COUNTED.get(record.kind, ()), 1)
-        begins = record.turn != self._turn
-        if begins:
-            self._turn = record.turn
-            self._refused = False
+        begins = not self.items or self.items[-1]["turn"] != record.turn
         item = {**to_json(record), "number": self.run["number"] + 1, "sums": sums}
         if isinstance(record, LookRecord):
             sums |= {"capture": record.capture, "encode": record.encode}
@@ -16360,7 +16356,8 @@ class Stats:
                 "act": record.act or 0.0,
                 "settle": (record.settle_ms or 0) / 1000,
             }
-            self._refused = self._refused or record.refused != ""
+            if record.refused:
+                self._refused_in = record.turn
             item["hits"] = [
                 hit
                 for hit in record.targets or ()
@@ -16369,8 +16366,9 @@ class Stats:
             ]
         elif isinstance(record, ActionRecord):
             lost = record.tool == "no_call" or record.changed is False
-            sums["wasted"] = int(lost or self._refused)
-            sums["led"] = int(record.way is not None and not self._refused)
+            refused = self._refused_in == record.turn
+            sums["wasted"] = int(lost or refused)
+            sums["led"] = int(record.way is not None and not refused)
         elif isinstance(record, PlanRecord):
             # A planner may say nothing beside its call, or what only an executor reports.
             if not record.plan or report_fields(record.plan):
