@@ -1384,6 +1384,11 @@ class Deed:
         """Tells whether it passed every gate, so that the screen may be another one now."""
         return self.became in ("done", "failed", "half-way")
 
+    def adding(self, told: str) -> Deed:
+        """Adds what Windows tells to it and its result."""
+        known = "; ".join(filter(None, (self.known, told)))
+        return replace(self, result=f"{self.result}; {told}", known=known)
+
     def targets(self, area: Rect) -> list[JsonDict] | None:
         """Gives what was known at the places of a deed that was seen through, for its record."""
         if self.act_s is None or not self.controls:
@@ -1395,7 +1400,7 @@ class Deed:
 
 
 ####################################################################################################
-# Records - all that a run tells: lines of turns.jsonl, what only is heard, and what memory keeps
+# Records - all that a run tells: lines of turns.jsonl, and what only is heard
 ####################################################################################################
 
 Mode = Literal["PLANNING", "EXECUTION"]  # of a run with a planner
@@ -1731,29 +1736,6 @@ class Shown(Event):
     boxes: Sequence[Mapping[str, int]] = ()
 
 
-# -- what was done, what was archived, where the run stands
-
-HISTORY_MOST = 200  # active actions; what is older is in the journal alone, so that no run
-SNAPSHOTS_MOST = 10  # outgrows a context
-
-
-@dataclass
-class AgentMemory:
-    """Keeps what was done: the latest actions, and what stands for archived ones."""
-
-    all_snapshots: tuple[MemorySnapshot, ...] = ()
-    active_history: list[ActionRecord] = field(default_factory=list)
-
-    def apply_compression(self, snapshot: MemorySnapshot) -> None:
-        self.active_history = [
-            record for record in self.active_history if record.turn not in snapshot.turns
-        ]
-        self.all_snapshots = (*self.all_snapshots, snapshot)[-SNAPSHOTS_MOST:]
-
-    def get_last_action_for_validation(self) -> ActionRecord:
-        return self.active_history[-1] if self.active_history else ActionRecord()
-
-
 CHECKS_MOST = 5
 
 
@@ -1921,6 +1903,12 @@ class Canvas:
             left, top, width, height = self.area.intersection(line)
             first = (top * self.width + left) * 4
             yield slice(first, first + width * height * 4)
+
+    @staticmethod
+    def size_of(text: str, scale: int) -> Size:
+        """Returns how large one line is drawn."""
+        columns = sum(_glyph(char)[0] for char in text)
+        return Size(scale * columns, scale * FONT_ROWS)
 
     def text(self, x: int, y: int, text: str, colour: int, scale: int = 2) -> int:
         """Draws one line, 9*scale high; returns the x after it."""
@@ -11001,7 +10989,6 @@ class Session(Asker):
 ####################################################################################################
 
 GRID_MIDDLE = GRID / 2
-FIT_LEAST = 6  # answers; fewer say nothing
 CORRECTED_LEAST = 3.0  # grid units at an edge, as one pixel of a small picture makes ...
 SCATTERS_LEAST = 5  # ... and so many times the median of how far answers scatter
 CORRECTED_MOST = 40.0  # of such units; beyond that the model means another space
@@ -11025,20 +11012,20 @@ class AxisFit(NamedTuple):
         """Corrects an answered place, which may come to lie outside the grid."""
         return round(GRID_MIDDLE + (place - GRID_MIDDLE - self.shift) / self.scale)
 
-
-def fit_axis(pairs: Sequence[tuple[float, float]]) -> AxisFit:
-    """Returns the line through (truth, answer), whose truths all differ, or the faultless one."""
-    # Theil and Sen: the median of all slopes, then of what it leaves: one wild answer changes
-    # nothing. It counts where it moves an edge by more than answers scatter around it.
-    scale = median(
-        (answer - answered) / (truth - other)
-        for (truth, answer), (other, answered) in combinations(pairs, 2)
-    )
-    beside = [answer - GRID_MIDDLE - scale * (truth - GRID_MIDDLE) for truth, answer in pairs]
-    shift = median(beside)
-    scatter = median(abs(away - shift) for away in beside)
-    fit = AxisFit(scale, shift)
-    return fit if fit.moved >= max(CORRECTED_LEAST, SCATTERS_LEAST * scatter) else AxisFit()
+    @classmethod
+    def through(cls, pairs: Sequence[tuple[float, float]]) -> AxisFit:
+        """Returns the line through (truth, answer), all truths another, or the faultless one."""
+        # Theil and Sen: the median of all slopes, then of what it leaves: one wild answer changes
+        # nothing. It counts where it moves an edge by more than answers scatter around it.
+        scale = median(
+            (answer - answered) / (truth - other)
+            for (truth, answer), (other, answered) in combinations(pairs, 2)
+        )
+        beside = [answer - GRID_MIDDLE - scale * (truth - GRID_MIDDLE) for truth, answer in pairs]
+        shift = median(beside)
+        scatter = median(abs(away - shift) for away in beside)
+        fit = cls(scale, shift)
+        return fit if fit.moved >= max(CORRECTED_LEAST, SCATTERS_LEAST * scatter) else cls()
 
 
 def points_of(places: Iterable[Coordinate | None], area: Rect, desktop: Desktop) -> list[Point]:
@@ -11139,34 +11126,39 @@ def difference(
 SCREENS_KEPT = 12  # more than the turns without progress that end a run
 
 
-# Screens without the mouse pointer, unpacked, 64 MB at most: to pack them would take up to 0.1 s.
-Screens = deque[tuple[Rect, bytes]]
 SCREEN_PIXELS = (64 << 20) // SCREENS_KEPT // 4
 
 
-def keep_screen(screens: Screens, frame: Frame) -> tuple[Size, bytes]:
-    """Keeps a frame without its pointer: of a huge one every so many rows and columns."""
-    size = Size(frame.width, frame.height)
-    clean = frame.clean
-    scale = math.sqrt(SCREEN_PIXELS / size.pixels)
-    if scale < 1:
-        size = Size(int(frame.width * scale), int(frame.height * scale))
-        clean = scale_bgrx(clean, frame.width, frame.rect, *size)
-    if (frame.rect, clean) not in screens:
-        screens.append((frame.rect, clean))
-    return size, clean
+class Screens(deque[tuple[Rect, bytes]]):
+    """Keeps the last screens without the mouse pointer, 64 MB at most."""
 
+    # Unpacked: to pack them would take up to 0.1 s.
 
-def is_new(screens: Screens, frame: Frame, box: Rect, carets: int = 1) -> bool:
-    """Tells whether no screen looked there as this one does, which is one of them now."""
-    # What changes by itself elsewhere, such as a clock, does not make it new.
-    before = [*screens]
-    size, now = keep_screen(screens, frame)
-    part = box.scaled(frame.rect, Rect(0, 0, *size))
-    for rect, clean in before:
-        if rect == frame.rect and not difference(clean, now, size.width, 1, part, carets):
-            return False
-    return True
+    def __init__(self) -> None:
+        super().__init__(maxlen=SCREENS_KEPT)
+
+    def keep(self, frame: Frame) -> tuple[Size, bytes]:
+        """Keeps a frame: of a huge one every so many rows and columns."""
+        size = Size(frame.width, frame.height)
+        clean = frame.clean
+        scale = math.sqrt(SCREEN_PIXELS / size.pixels)
+        if scale < 1:
+            size = Size(int(frame.width * scale), int(frame.height * scale))
+            clean = scale_bgrx(clean, frame.width, frame.rect, *size)
+        if (frame.rect, clean) not in self:
+            self.append((frame.rect, clean))
+        return size, clean
+
+    def is_new(self, frame: Frame, box: Rect, carets: int = 1) -> bool:
+        """Tells whether none looked there as this one does, which is one of them now."""
+        # What changes by itself elsewhere, such as a clock, does not make it new.
+        before = [*self]
+        size, now = self.keep(frame)
+        part = box.scaled(frame.rect, Rect(0, 0, *size))
+        for rect, clean in before:
+            if rect == frame.rect and not difference(clean, now, size.width, 1, part, carets):
+                return False
+        return True
 
 
 LETTER_LEAST = 2  # pixels of the width and the height of what may be a letter
@@ -11670,7 +11662,7 @@ class ControlCheck:
         now = None if hit.checked is None else self.one(middle_of(hit.rect))
         if now is None or now.checked is None or now.role != hit.role:
             return deed
-        return adding(deed, f"it is {'checked' if now.checked else 'not checked'} now")
+        return deed.adding(f"it is {'checked' if now.checked else 'not checked'} now")
 
     def facts(self) -> list[str]:
         typed_at = self.one(None)
@@ -11689,12 +11681,6 @@ class ControlCheck:
         if self.actuator.secrets.fill(typed) != typed:
             self._secret_fields.add(name)
         return name in self._secret_fields
-
-
-def adding(deed: Deed, told: str) -> Deed:
-    """Adds what Windows tells to a deed and its result."""
-    known = "; ".join(filter(None, (deed.known, told)))
-    return replace(deed, result=f"{deed.result}; {told}", known=known)
 
 
 def is_name_of(said: str, name: str) -> bool:
@@ -11928,7 +11914,7 @@ class Typing:
                 wrong = told
         check.knows_focus |= there is not None
         if told:
-            self.done[-1] = replace(adding(self.done[-1], told), wrong=wrong != "")
+            self.done[-1] = replace(self.done[-1].adding(told), wrong=wrong != "")
         return value, wrong
 
     def is_readable(self, there: Control, text: str) -> bool:
@@ -12492,6 +12478,27 @@ PICTURE_GOOD_S = 0.5  # as long as the screen may have gone on while it was take
 REPLACED_MOST = 2
 
 
+HISTORY_MOST = 200  # active actions; what is older is in the journal alone, so that no run
+SNAPSHOTS_MOST = 10  # outgrows a context
+
+
+@dataclass
+class AgentMemory:
+    """Keeps what was done: the latest actions, and what stands for archived ones."""
+
+    all_snapshots: tuple[MemorySnapshot, ...] = ()
+    active_history: list[ActionRecord] = field(default_factory=list)
+
+    def apply_compression(self, snapshot: MemorySnapshot) -> None:
+        self.active_history = [
+            record for record in self.active_history if record.turn not in snapshot.turns
+        ]
+        self.all_snapshots = (*self.all_snapshots, snapshot)[-SNAPSHOTS_MOST:]
+
+    def get_last_action_for_validation(self) -> ActionRecord:
+        return self.active_history[-1] if self.active_history else ActionRecord()
+
+
 Aim = tuple[str, list[Coordinate | None]]  # what an act does where; None is where the mouse is
 
 
@@ -12510,7 +12517,7 @@ class Progress(StateRecord):
     # That the task names, as they were when the run began; none of a resumed one.
     files: Mapping[str, FileFact] = field(default_factory=dict)
     # What acts led to, and what was looked at without an act.
-    screens: Screens = field(default_factory=partial(Screens, maxlen=SCREENS_KEPT))
+    screens: Screens = field(default_factory=Screens)
     tried: set[tuple[object, ...]] = field(default_factory=set)  # since the last new screen
     last: tuple[Aim, Frame] | None = None  # what was done last, and the screen before it
     # What was objected to since an act was done; said again it is done.
@@ -12822,11 +12829,11 @@ def take_steps(run: Run, act: Act, frame: Frame) -> Deed:
     if not deed.acted or deed.refused not in ("", "another_window"):
         return deed
     progress = run.progress
-    keep_screen(progress.screens, whole)
+    progress.screens.keep(whole)
     box = eyes.changed(whole.clean, after.clean, whole, 1)
     carets = 0 if box is None else 1  # one may stand in another field now
     seen = box or eyes.changed(whole.clean, after.clean, whole, 1, carets)
-    new = seen is not None and is_new(progress.screens, after, seen, carets)
+    new = seen is not None and progress.screens.is_new(after, seen, carets)
     if new:
         progress.tried.clear()
     front = after.window.handle if after.window else 0
@@ -13346,11 +13353,15 @@ def texts_shown(run: Run) -> list[tuple[str, str]]:
 
 
 def as_believed(run: Run, outcome: Outcome) -> Outcome:
-    """Judges a run in which an act was refused or nothing was done, where words prove less.
+    """Judges how a run ended; where an act was refused or nothing was done, words prove less.
 
     Nobody can tell by a rule whether just that act was the point: a completion needs a fact then,
     or the person's own word.
     """
+    outcome = last_look(run, outcome)
+    said = run.profile.ends.get(outcome.kind, "{text}")
+    text = said.format(text=outcome.text, turn=run.progress.turn, most=run.config.max_steps)
+    outcome = outcome._replace(text=text)
     task = run.progress.task
     checks = run.progress.done_when
     refused = cut("; ".join(run.progress.refusals), 300)
@@ -13561,7 +13572,7 @@ def may_wait(run: Run) -> bool:
 
 
 def is_watching(run: Run, look: Look) -> bool:
-    news = is_new(run.progress.screens, look.frame, look.frame.rect)
+    news = run.progress.screens.is_new(look.frame, look.frame.rect)
     return news and may_wait(run)
 
 
@@ -14396,12 +14407,6 @@ def grammar_name(grammar: Grammar | None) -> str:
     return grammar.name if grammar else TOOLS_GRAMMAR
 
 
-def at_size_of(desktop: Desktop, config: Config) -> Config:
-    """Returns the config with the size of the desktop's pictures."""
-    size = frame_size(resolve_area(config.area, desktop), config)
-    return replace(config, screen_capture_w=size.width, screen_capture_h=size.height)
-
-
 ####################################################################################################
 # Chat loop - one conversation, one call a step, screenshots on demand
 ####################################################################################################
@@ -14739,9 +14744,9 @@ def _draw_label(canvas: Canvas, text: str, place: Point, gap: int, taken: list[R
     It adds its rectangle to those that are `taken`.
     """
     scale = 1 + canvas.width // 1000
-    columns = sum(_glyph(char)[0] for char in text)
-    width = scale * (columns + 3)
-    height = scale * (FONT_ROWS + 1)
+    written = canvas.size_of(text, scale)
+    width = written.width + 3 * scale
+    height = written.height + scale
     left = place.x - width // 2
     left = max(0, min(left, canvas.width - width))
     top = place.y + gap
@@ -15085,10 +15090,7 @@ def run_agent(
         outcome = end.outcome
     if not asks_a_model:
         return outcome
-    outcome = last_look(run, outcome)
-    said = run.profile.ends.get(outcome.kind, "{text}")
-    text = said.format(text=outcome.text, turn=progress.turn, most=run.config.max_steps)
-    outcome = as_believed(run, outcome._replace(text=text))
+    outcome = as_believed(run, outcome)
     if kept:
         text = f"{outcome.text} As it was before, the run's folder has {', '.join(kept)}."
         outcome = outcome._replace(text=text)
@@ -17506,6 +17508,7 @@ MARK_COLOURS = {"red": 0xE02020, "green": 0x20A040, "blue": 0x2040E0, "orange": 
 # Where squares are asked for, on the grid: no two in a row or a column, every third in one picture.
 MARKS = [Coordinate(25 + 86 * number, 40 + 84 * (5 * number % 12)) for number in range(12)]
 HIT_MOST = 15  # grid units beside a place: half of a button
+FIT_LEAST = 6  # answers; fewer say nothing of how places lie
 HITS_LEAST = 9  # with fewer a run clicks too often beside what it means
 
 
@@ -17538,8 +17541,8 @@ def check_calibration(asked: Asked) -> Iterator[Finding]:
         text = asked.why or "it did not say where the squares are; choose a model trained for that"
         yield Finding("calibration", False, text)
         return
-    fit_x = fit_axis([(truth.x, x) for truth, (x, _) in found])
-    measured = Correction(fit_x, fit_axis([(truth.y, y) for truth, (_, y) in found]))
+    fit_x = AxisFit.through([(truth.x, x) for truth, (x, _) in found])
+    measured = Correction(fit_x, AxisFit.through([(truth.y, y) for truth, (_, y) in found]))
     used = measured
     text = "0-1000 grid"
     if measured != NO_CORRECTION:
@@ -18088,6 +18091,16 @@ class DemoModel(PanelServer):
         reason = "tool_calls" if "tool_calls" in message else "stop"
         choice = {"message": message, "finish_reason": reason}
         return {"model": "demo-model", "choices": [choice], "usage": usage}
+
+
+def demo_endpoint(area: Rect, undo: ExitStack) -> str:
+    """Returns the URL of the demo's model until `undo` closes; ConfigError for a small area."""
+    if area.intersection(DEMO_AREA_LEAST) != DEMO_AREA_LEAST:
+        raise ConfigError(
+            f"The demo's task reaches beyond the area {area} of its drawn screen {DEMO_SCREEN};"
+            f" leave out --area, or give {DEMO_AREA_LEAST} or more."
+        )
+    return undo.enter_context(closing(DemoModel())).endpoint
 
 
 ####################################################################################################
@@ -20575,6 +20588,12 @@ def doctor(options: Namespace, config: Config, stop: Stop, terminal: Terminal) -
     return Win32Error.exit_code if to_do else 0
 
 
+def at_size_of(desktop: Desktop, config: Config) -> Config:
+    """Returns the config with the size of the desktop's pictures."""
+    size = frame_size(resolve_area(config.area, desktop), config)
+    return replace(config, screen_capture_w=size.width, screen_capture_h=size.height)
+
+
 def examine(
     options: Namespace, config: Config, stop: Stop, terminal: Terminal
 ) -> Iterator[Finding | Phase]:
@@ -20865,16 +20884,6 @@ def first_task(
         terminal.say(f"{lost} Where the screen differs from what was shown, the run ends.")
         model = ModelInfo(NO_MODEL)
     return task, way, model
-
-
-def demo_endpoint(area: Rect, undo: ExitStack) -> str:
-    """Returns the URL of the demo's model until `undo` closes; ConfigError for a small area."""
-    if area.intersection(DEMO_AREA_LEAST) != DEMO_AREA_LEAST:
-        raise ConfigError(
-            f"The demo's task reaches beyond the area {area} of its drawn screen {DEMO_SCREEN};"
-            f" leave out --area, or give {DEMO_AREA_LEAST} or more."
-        )
-    return undo.enter_context(closing(DemoModel())).endpoint
 
 
 def open_desktop(options: Namespace, clock: Clock) -> Desktop:

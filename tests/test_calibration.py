@@ -162,7 +162,9 @@ class Lines(unittest.TestCase):
                 self.assertLessEqual(abs(place.x - meant[0]) + abs(place.y - meant[1]), 2, place)
 
     def test_a_shift_is_undone_before_the_scale(self) -> None:
-        fit = agent.fit_axis([(at, 500 + 0.5 * (at - 500) + 40) for at in range(0, 1001, 100)])
+        fit = agent.AxisFit.through(
+            [(at, 500 + 0.5 * (at - 500) + 40) for at in range(0, 1001, 100)]
+        )
         self.assertEqual([fit.undo(said) for said in (540, 290, 790)], [500, 0, 1000])
 
     def test_clicks_with_noise_and_no_fault_are_hardly_ever_corrected(self) -> None:

@@ -154,7 +154,7 @@ class Huge(EngineCase):
             return agent.Frame(number, width, height, pixels, pixels, whole, whole, 0.0)
 
         box = agent.Rect(0, 900, 2000, 200)
-        news = [agent.is_new(screens, frame(number), box) for number in (*range(14), 13)]
+        news = [screens.is_new(frame(number), box) for number in (*range(14), 13)]
         self.assertEqual(news, [True] * 14 + [False])
         self.assertLess(sum(len(pixels) for _, pixels in screens), 64 << 20)
 
