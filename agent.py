@@ -240,6 +240,9 @@ class Point(NamedTuple):
     y: int
 
 
+Region = tuple[int, int, int, int]  # left, top, right, bottom on the grid
+
+
 class Rect(NamedTuple):
     left: int
     top: int
@@ -289,6 +292,11 @@ class Rect(NamedTuple):
         width = min(self.right, other.right) - left
         height = min(self.bottom, other.bottom) - top
         return Rect(left, top, max(0, width), max(0, height))
+
+    def on_grid(self, area: Rect) -> Region:
+        """Returns what of it lies within an area, as places on its grid."""
+        places = self.intersection(area).scaled(area, Rect(0, 0, GRID, GRID))
+        return (places.left, places.top, places.right, places.bottom)
 
     def overlaps(self, other: Rect) -> bool:
         return min(self.intersection(other)[2:]) > 0
@@ -1164,14 +1172,6 @@ class Desktop(Protocol):
 # Acts - a call as it was said, what the model was shown, and what became of it
 ####################################################################################################
 
-Region = tuple[int, int, int, int]  # left, top, right, bottom on the grid
-
-
-def on_grid(box: Rect, area: Rect) -> Region:
-    """Returns what of a box lies within an area, as places on its grid."""
-    places = box.intersection(area).scaled(area, Rect(0, 0, GRID, GRID))
-    return (places.left, places.top, places.right, places.bottom)
-
 
 @dataclass(frozen=True)
 class ToolCall:
@@ -1394,7 +1394,7 @@ class Deed:
         if self.act_s is None or not self.controls:
             return None
         return [
-            {**replace(known, value=None).to_json(), "box": on_grid(known.rect, area)}
+            {**replace(known, value=None).to_json(), "box": known.rect.on_grid(area)}
             for known in self.controls
         ]
 
@@ -8247,7 +8247,7 @@ class ModelServer:
             message,
             reason if isinstance(reason, str) else None,
             usage,
-            str(value.get("model") or "")[:SAID_CHARS_MOST],
+            str(value.get("model") or "")[:TEXT_MOST],
             seconds,
         )
 
@@ -10627,8 +10627,6 @@ class Unanswered(ToolError):
     """Says that no reply came this time; another turn may have one, and is told the `advice`."""
 
 
-Request = tuple[JsonDict, Sequence[Message]]  # its settings, and what it says
-
 # The ladder of forms of a request, which a server's answers make necessary, and how each is told.
 RUNGS = {
     "text": "the tools stand in the text (calls=text)",
@@ -10674,8 +10672,8 @@ class Asker:
             self.told[kind] = text
             self.say(text)
 
-    def form(self, asking: Asking) -> Request:
-        """Gives a request the form that the rungs have that are taken."""
+    def form(self, asking: Asking) -> tuple[JsonDict, Sequence[Message]]:
+        """Gives a request's settings and messages the form of the rungs that are taken."""
         rungs = self.rungs
         model = self.model
         settings: JsonDict = {"model": model.name}
@@ -11165,7 +11163,7 @@ LETTER_LEAST = 2  # pixels of the width and the height of what may be a letter
 
 
 def changed_letter(
-    before: bytes, after: bytes, width: int, part: Rect, spared: Sequence[Rect] = ()
+    before: bytes, after: bytes, width: int, part: Rect, spared: Sequence[Rect]
 ) -> Rect | None:
     """As `difference`, in a part but for what is spared there, if it is as large as a letter."""
     pictures = []
@@ -11185,8 +11183,9 @@ def window_box(frame: Frame) -> Rect:
     return rect.scaled(frame.area, frame.rect)
 
 
-def resolve_area(setting: str, desktop: Desktop) -> Rect:
+def resolve_area(config: Config, desktop: Desktop) -> Rect:
     """Returns the working area in pixels; raises ConfigError."""
+    setting = config.area
     primary = desktop.primary()
     full = desktop.screen()
     if setting in ("primary", "all"):
@@ -11352,7 +11351,7 @@ class Eyes:
         while True:
             try:
                 try:
-                    whole = resolve_area(config.area, self.desktop)
+                    whole = resolve_area(config, self.desktop)
                 except ConfigError:  # when the run began, it was on the screen
                     raise Win32Error(
                         f"The area {config.area} is not on the screen any more; plug its monitor"
@@ -12612,18 +12611,15 @@ def touch(run: Run, act: Act, look: Look) -> Deed:
     progress = run.progress
     deed = Deed(act)
     seen = look.frame
-    said = act
-    aim: Aim = (act.name, [*targets_of(act)])
-    insisted = False
     try:
-        if not act.way:  # what was done then is done again, whatever it was called
+        if not act.way:
             act = with_places(act, run.correction.place)
-            said = act
-            aim = (act.name, [*targets_of(act)])
-            insisted = aim in progress.objected
-            if not insisted:
-                object_to(run, act, aim, look.frame)
-                act, look = aim_closer(run, act, look)
+        said = act
+        aim: Aim = (act.name, [*targets_of(act)])
+        insisted = not act.way and aim in progress.objected
+        if not (act.way or insisted):  # what a way did is done again, whatever it was called
+            object_to(run, act, aim, look.frame)
+            act, look = aim_closer(run, act, look)
         refuse_replaced(run, act, look.frame)
         logger.tell(Place(act, look.frame, run.eyes, run.controls, run.way).record)
     except ToolError as error:
@@ -12677,7 +12673,6 @@ def object_to(run: Run, act: Act, aim: Aim, frame: Frame) -> None:
     """Raises ToolError where an act is not done at once; the same again is obeyed."""
     progress = run.progress
     may_repeat = run.profile.repeats
-    why = ""
     # Small models often say their last call once more: on a checkbox or a menu that undoes it,
     # and where a menu has closed it hits what nobody meant.
     done, before = progress.last or (None, frame)
@@ -12685,17 +12680,17 @@ def object_to(run: Run, act: Act, aim: Aim, frame: Frame) -> None:
         (point,) = points_of(aim[1], frame.area, run.eyes.desktop)
         pixel = Rect(*point, 1, 1).scaled(frame.area, frame.rect)
         part = SPOT.moved(pixel.left, pixel.top).intersection(frame.rect)
-        if difference(before.clean, frame.clean, frame.width, part=part) is not None:
-            why = REPEATED
+        if difference(before.clean, frame.clean, frame.width, part=part):
+            raise ToolError(REPEATED, OTHER_CONTROL)
     times = progress.idle[str(act)]
-    if not why and times > 1 and not may_repeat:
-        why = f"That was done {times} times and changed nothing: do something else."
-    if not why and act.text and not {"position", "clear"} & act.args.keys():
+    if times > 1 and not may_repeat:
+        told = f"That was done {times} times and changed nothing: do something else."
+        raise ToolError(told, OTHER_CONTROL)
+    if act.text and not {"position", "clear"} & act.args.keys():
         focus = run.controls.one(None) or NO_CONTROL
         if focus.role in FIELDS and not focus.password and focus.value == act.text:
-            why = "The field holds just that text: go on with what comes after it."
-    if why:
-        raise ToolError(why, OTHER_CONTROL)
+            told = "The field holds just that text: go on with what comes after it."
+            raise ToolError(told, OTHER_CONTROL)
 
 
 SMALL = 24  # pixels of a picture; smaller targets are missed twice as often
@@ -12747,10 +12742,11 @@ def place_in(run: Run, closer: Look, name: str) -> Coordinate | None:
     words = run.profile.vocabulary
     size = Size(closer.frame.width, closer.frame.height)
     role = run.executor._replace(name="closer look")  # which hears no hints
-    asking = run.session.asking(role, [Message("user", "", closer.base64, question)])
     if grammar:
         question = grammar.first_text(question, [])
-        messages = [Message("user", "", closer.base64, question)]
+    messages = [Message("user", "", closer.base64, question)]
+    asking = run.session.asking(role, messages)
+    if grammar:
         asking = Asking(messages, grammar.announce(size), settings=grammar.sampling)
 
     def read(reply: Reply) -> Act:
@@ -12842,7 +12838,7 @@ def take_steps(run: Run, act: Act, frame: Frame) -> Deed:
     deed = replace(deed, new=new, act_s=round(act_s, 3), settle_ms=round(1000 * settle_s))
     if deed.refused:
         return deed
-    return replace(deed, changed=box is not None, region=box and on_grid(box, whole.rect))
+    return replace(deed, changed=box is not None, region=box and box.on_grid(whole.rect))
 
 
 def both_deeds(one: Deed, other: Deed) -> Deed:
@@ -14040,16 +14036,15 @@ class TwoAgents(Loop):
     def __init__(self, run: Run) -> None:
         super().__init__(run)
         progress = run.progress
-        self.has_planner = run.has_planner
-        if self.has_planner and not progress.turn:
+        if run.has_planner and not progress.turn:
             run.eyes.look()  # what the screen was before, for people: no act relies on it
-        if not self.has_planner:  # older journals say PLANNING of one alone, too
+        if not run.has_planner:  # older journals say PLANNING of one alone, too
             progress.mode = "EXECUTION"
         elif progress.needs_review or not progress.execution_instructions:
             progress.mode = "PLANNING"
         self.asked = Message("user", "")  # the last question behind a picture
         self.native = Native(run, run.grammar) if run.grammar else None
-        if self.native and not self.has_planner:  # alone, a grammar has a history of its own
+        if self.native and not run.has_planner:  # alone, a grammar has a history of its own
             self.archives = False
 
     @property
@@ -14281,7 +14276,7 @@ class TwoAgents(Loop):
         run = self.run
         progress = run.progress
         interval = run.config.review_interval or sys.maxsize
-        if self.has_planner and (progress.needs_review or progress.since_review >= interval):
+        if run.has_planner and (progress.needs_review or progress.since_review >= interval):
             progress.mode = "PLANNING"
 
 
@@ -14324,7 +14319,7 @@ class Native:
         self.run = run
         self.grammar = grammar
         config = run.config
-        size = frame_size(resolve_area(config.area, run.eyes.desktop), config)
+        size = frame_size(resolve_area(config, run.eyes.desktop), config)
         self.picture = grammar.picture.seen_size(size)
         run.eyes.picture = self.picture
         # Before the present turn, as many as keep their picture.
@@ -14694,9 +14689,7 @@ OBSERVATION_CHARS = 1500  # of its story that the model gets back: three times w
 
 def colour_of(rgba: str) -> tuple[int, float]:
     """Returns 0xRRGGBB and the opacity."""
-    found = RGBA.match(rgba)
-    assert found  # as marks_of sees to
-    *channels, alpha = found.groups()
+    *channels, alpha = re.findall(r"[\d.]+", rgba)  # four, as marks_of sees to
     return int.from_bytes(bytes(map(int, channels)), "big"), float(alpha)
 
 
@@ -14883,11 +14876,12 @@ class Story(Loop):
         if not actions:
             note_action(run, ActionRecord("look", result=cut(progress.plan, 100)))
         for number, action in enumerate(actions, 1):
-            self.asked.append({"action": action})
+            asked: JsonDict = {"action": action}
+            self.asked.append(asked)
             if self.wrong or len(self.done) < min(number - 1, ACTIONS_MOST):
-                self.asked[-1]["became"] = "left out: the one before it was not done"
+                asked["became"] = "left out: the one before it was not done"
             elif number > ACTIONS_MOST:
-                self.asked[-1]["became"] = f"left out: at most {ACTIONS_MOST} a turn"
+                asked["became"] = f"left out: at most {ACTIONS_MOST} a turn"
             else:
                 seen = run.eyes.look(f"turn_{progress.turn:04d}_{number}")
                 try:
@@ -14941,11 +14935,12 @@ class Story(Loop):
             mark[f"y{number}"] = place.y
         self.done.append(mark)
         self.wrong = deed.wrong
-        self.asked[-1]["became"] = "done"
+        became = "done"
         if deed.became == "dry" or deed.wrong or act.name == "ask_person":
             # The picture cannot show it, and a story has no other memory.
             self.notes.append(f"{deed.result}.")
-            self.asked[-1]["became"] = deed.result
+            became = deed.result
+        self.asked[-1]["became"] = became
         return deed
 
     def close(self, helped: Helped, end: Outcome | None) -> None:
@@ -17010,7 +17005,7 @@ class DescribedAgents(TwoAgents):
             return super().look()
         in_turn = progress.turn % (run.config.review_interval or sys.maxsize) == 0
         is_due = in_turn or progress.needs_review or run.needs_compression
-        if is_due and self.has_planner and self.streak < PLANNER_IN_A_ROW:
+        if is_due and run.has_planner and self.streak < PLANNER_IN_A_ROW:
             progress.mode = "PLANNING"  # this turn only leaves the next one to it
             progress.needs_review = False
             return run.eyes.look()
@@ -17304,7 +17299,7 @@ class Finding(NamedTuple):
 def check_desktop(config: Config, desktop: Desktop, clock: Clock) -> Iterator[Finding | Phase]:
     """Raises AgentError at what makes the rest pointless."""
     screen = desktop.screen()
-    area = resolve_area(config.area, desktop)
+    area = resolve_area(config, desktop)
     began = clock.now()
     yield Finding("screen", True, f"{screen.width}x{screen.height} in all, working area {area}")
     frame = desktop.capture(area, *frame_size(area, config))
@@ -17525,7 +17520,7 @@ def check_calibration(asked: Asked) -> Iterator[Finding]:
                 task = f"Where is {middle}? {GRID_RULES} Answer [x, y] only."
             reply = asked.ask(task, picture)
             if truth == MARKS[0]:
-                pictures = GRAMMARS.get(trained_in(asked.model), _QWEN).picture
+                pictures = GRAMMARS.get(trained_in(asked.model), GRAMMARS["qwen3-vl"]).picture
                 tokens = pictures.tokens(pictures.seen_size(asked.size))
                 warnings = reply_warnings(reply, asked.model, tokens, len(task))
                 cost = f"{reply.seconds:.1f} s"
@@ -20590,7 +20585,7 @@ def doctor(options: Namespace, config: Config, stop: Stop, terminal: Terminal) -
 
 def at_size_of(desktop: Desktop, config: Config) -> Config:
     """Returns the config with the size of the desktop's pictures."""
-    size = frame_size(resolve_area(config.area, desktop), config)
+    size = frame_size(resolve_area(config, desktop), config)
     return replace(config, screen_capture_w=size.width, screen_capture_h=size.height)
 
 
@@ -20794,7 +20789,7 @@ def run_task(
     desktop = actuator.desktop
     own_desktop(actuator, undo)
     # What is wrong with the screen shows before anything is asked for.
-    area = resolve_area(config.area, desktop)
+    area = resolve_area(config, desktop)
     desktop.capture(area, *frame_size(area, config))
     if options.demo and not way:
         config = replace(config, lmstudio_endpoint=demo_endpoint(area, undo))

@@ -124,7 +124,7 @@ class Crop(EngineCase):
         for setting in settings.split():
             with self.assertRaisesRegex(agent.ConfigError, "X1,Y1,X2,Y2"):
                 trial = self.trial(lambda _: PLAN, area=setting)
-                agent.resolve_area(setting, trial.desktop)
+                agent.resolve_area(trial.engine.config, trial.desktop)
 
     def test_an_area_whose_monitor_was_unplugged_is_waited_for_and_is_no_wrong_usage(self) -> None:
         trial = self.trial(lambda _: PLAN, area="-1280,0,640,480", blind_patience=20)
