@@ -1904,12 +1904,6 @@ class Canvas:
             first = (top * self.width + left) * 4
             yield slice(first, first + width * height * 4)
 
-    @staticmethod
-    def size_of(text: str, scale: int) -> Size:
-        """Returns how large one line is drawn."""
-        columns = sum(_glyph(char)[0] for char in text)
-        return Size(scale * columns, scale * FONT_ROWS)
-
     def text(self, x: int, y: int, text: str, colour: int, scale: int = 2) -> int:
         """Draws one line, 9*scale high; returns the x after it."""
         for char in text:
@@ -1918,6 +1912,27 @@ class Canvas:
                 self.fill(Rect(x + scale * dot.x, y + scale * dot.y, scale, scale), colour)
             x += columns * scale
         return x
+
+    def label(self, text: str, place: Point, gap: int, taken: list[Rect]) -> None:
+        """Writes on a plate, `gap` pixels below its place or above it, or further down.
+
+        It adds its rectangle to those that are `taken`.
+        """
+        scale = 1 + self.width // 1000
+        columns = sum(_glyph(char)[0] for char in text)
+        width = scale * (columns + 3)
+        height = scale * (FONT_ROWS + 1)
+        left = place.x - width // 2
+        left = max(0, min(left, self.width - width))
+        top = place.y + gap
+        if top + height > self.height:
+            top = place.y - gap - height
+        plate = Rect(left, top, width, height)
+        while any(plate.overlaps(other) for other in taken):
+            plate = plate.moved(0, height)
+        taken.append(plate)
+        self.fill(plate, 0x0F141E, alpha=0.75)
+        self.text(plate.left + 2 * scale, plate.top + scale, text, 0xFFFFFF, scale)
 
 
 def square_around(centre: Point, reach: int) -> Rect:
@@ -6947,7 +6962,7 @@ class Actuator(Hands):
             for gate in GATES:
                 attempt = gate(self, attempt)
         except (ToolError, Win32Error) as error:
-            return Deed(act, str(error), "refused", error.kind, controls=attempt.controls)
+            return Deed(act, str(error), "refused", error.kind)
         if self.config.dry_run:
             would = f"Dry run: would {act.name.replace('_', ' ')} {shown_args(act.args)}".rstrip()
             if attempt.risks:
@@ -6971,8 +6986,7 @@ class Actuator(Hands):
                 if self.strange:  # from now on what is seen of mouse and keys is the person's
                     self.used_by_hand()
         except (ToolError, Win32Error) as error:
-            failed = Deed(act, str(error), "failed", error.kind, controls=attempt.controls)
-            return replace(failed, became="half-way") if self._sent else failed
+            return Deed(act, str(error), "half-way" if self._sent else "failed", error.kind)
         self.moved_last = act.name == "move"
         return Deed(act, done, "done", controls=attempt.controls)
 
@@ -10902,9 +10916,7 @@ class Session(Asker):
         pictures = 0  # bytes of the request
         image_tokens = 0
         for message in messages:  # whatever it came from: what leaves holds no secret
-            words = [message.text, message.before, message.thought, message.more]
-            text, before, thought, more = hide(words)
-            message = replace(message, text=text, before=before, thought=thought, more=more)
+            message = replace(message, **hide(vars(message)))
             pictures += len(message.image)
             image_tokens += message.image_tokens
             told.append((message.to_json(), str(message)))
@@ -13568,8 +13580,7 @@ def may_wait(run: Run) -> bool:
 
 
 def is_watching(run: Run, look: Look) -> bool:
-    news = run.progress.screens.is_new(look.frame, look.frame.rect)
-    return news and may_wait(run)
+    return run.progress.screens.is_new(look.frame, look.frame.rect) and may_wait(run)
 
 
 def follow_plan(run: Run, act: Act) -> Deed:
@@ -13682,10 +13693,7 @@ def note_action(run: Run, record: ActionRecord, act: Act | None = None) -> None:
     done = f"{record.tool.replace('_', ' ')} {record.args}"
     if act:
         done = act.in_words(run.grammar is None)
-    role = run.executor.name
-    if record.way:
-        role = "way"
-    tell_turn(run, role, done, effect)
+    tell_turn(run, "way" if record.way else run.executor.name, done, effect)
 
 
 ARCHIVED_CHARS = 80  # of what was done, since an archive is there to make room
@@ -14731,30 +14739,6 @@ def mark_places(mark: Mark) -> list[Coordinate]:
     return places
 
 
-def _draw_label(canvas: Canvas, text: str, place: Point, gap: int, taken: list[Rect]) -> None:
-    """Writes on a plate, `gap` pixels below its place or above it, or further down.
-
-    It adds its rectangle to those that are `taken`.
-    """
-    scale = 1 + canvas.width // 1000
-    written = canvas.size_of(text, scale)
-    width = written.width + 3 * scale
-    height = written.height + scale
-    left = place.x - width // 2
-    left = max(0, min(left, canvas.width - width))
-    top = place.y + gap
-    if top + height > canvas.height:
-        top = place.y - gap - height
-    plate = Rect(left, top, width, height)
-    while any(plate.overlaps(other) for other in taken):
-        plate = plate.moved(0, height)
-    taken.append(plate)
-    canvas.fill(plate, 0x0F141E, alpha=0.75)
-    left = plate.left + 2 * scale
-    top = plate.top + scale
-    canvas.text(left, top, text, 0xFFFFFF, scale)
-
-
 def _draw_heat(canvas: Canvas, act: Mark, age: int, heat: JsonDict) -> None:
     """Marks where an act was, smaller and fainter for each turn since.
 
@@ -14820,7 +14804,7 @@ def annotate(
         for place in mark_places(act):
             text = f"{words} ({place.x},{place.y})"
             point = to_point(place, canvas.area)
-            _draw_label(canvas, text, point, gap, taken)
+            canvas.label(text, point, gap, taken)
             words = f"{number} to"
     return bytes(canvas.pixels)
 
