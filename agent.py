@@ -5255,6 +5255,32 @@ BIDS |what a client calls|<BEGINS>((in|into|at|on|with
     |bearbeiten|sortieren|drucken|exportieren|herunterladen
     )(\W*|[,;:!?.].*|
     \s(und|oder)\s.*)
+# Keys, and turns of the wheel, that choose in what holds one of several values; and its buttons.
+CHOICES combo box|slider|spinner|radio button
+MATTERS (split )?button|checkbox|switch|<CHOICES>
+CHOOSES up|down|left|right|page\w+|home|end|(shift\+)?.|scroll.*|drag
+STEPS (.*\n)?(((step|one|value) )?(up|down|(in|de)cre(ase|ment))( value)?|[-+−▲▼▴▾]|plus|minus
+    |higher|lower|larger|smaller|raise|hoher|niedriger|erhohen|verringern|auf|ab|augmenter|diminuer
+    |aumentar|disminuir)\W*
+MORE_OR_LESS (.*\n)?(more|less|mehr|weniger|moins|mas|menos)\W*
+PREFERENCES (.*\b)?(settings?|preferences|options|einstellungen|optionen|parametres|configuracion
+    |opciones|ajustes|ustawienia|impostazioni)\b.*
+LEADS_ON (.*; )?(<TAKES_OVER>|search|find|show|go|ok|suchen|finden|anzeigen|los|rechercher
+    |afficher|buscar|mostrar)(; .*)?
+# What tells others what one thinks of them: alone, before a name or behind one.
+REACTS (.*\n)?((super )?(fork|star|react|going|attend|wave|vernetzen)\W*
+    |(star|react|wave) (to|at|this)\b.*
+    |(super )?(un)?(like|follow(?!.?(ups?|ing)\b)|subscribe|endorse|recommend|befriend|join
+    |(up|down)?vote(?! (counts?|results?|totals?)\b)|connect(?!\s\S)|connect with|rsvp
+    |add (as a )?friend|gefallt mir|j'aime|aimer|suivre|s'abonner|rejoindre|me gusta|seguir|unirse
+    |suscribirse)\b(?! (us|me|on)\b).*
+    |(.*\s)?(folgen|abonnieren|beitreten|liken|empfehlen|mit \S.* vernetzen
+    |als freund(in)? hinzufugen)\W*)
+# Files, and what gets one.
+DOWNLOADS (.*\n)?(.*\b(download|export|herunterladen|exportieren|telecharger|exporter|descargar
+    |exportar|scarica|pobierz|save (as|link|file|to (disk|device|computer)))\b.*
+    |.*\S\.(?!(com|url|js|website)\b)(pdf|zip|7z|rar|tar|gz|docx?|xlsx?|pptx?|odt|ods|odp|csv|rtf|txt|epub|ics|vcf|torrent
+    |<RUNS>)(\W.*)?)
 COOKIES .*\b(cookies?|consent|privacy choices|datenschutz\w*|tracking|einwilligung\w*)\b.*
 KEPT_AT_ONCE .*(google docs|google sheets|google slides|autosaved|automatisch gespeichert
     |word online
@@ -5534,10 +5560,8 @@ share | title=.*\b(google (accounts|konten)|comptes google|device activation)\b.
      | about=.*(cancel|abbrechen|annuler|back to safety|user code).*
      | label=(.*\n)?(continue|continuer|weiter|allow)\W*
 share | in=button | label=<SAVES> | about=.*\b(forward|redirect|weiterleit|transfer)\w* .*@.*
-send | program=<BROWSERS> | in=button | label=(.*\n)?(super )?(like|gefallt mir|j'aime|me gusta
-    |connect
-    |vernetzen|follow|folgen|suivre|seguir|fork|star|react|(up|down)vote|add friend|endorse|rsvp
-    |going|attend|recommend|wave)\W*
+send | program=<BROWSERS>|<CHATS> | in=(split )?button|menu item|checkbox|switch|image|control
+     | does=<A_CLICK>|enter|space | label=<REACTS>
 send | program=<BROWSERS> | in=button | title=(?!<MAIL_TITLES>$).*
      | label=(.*\n)?(reply|comment|antworten|kommentieren|repondre|commenter)\W*
 pay | program=<BROWSERS> | in=(split )?button | does=<A_CLICK>|enter|space | dialog=(?!left).*
@@ -5665,6 +5689,9 @@ system | program=<EXPLORER> | title=<PANELS> | does=<A_CLICK>|enter|space | in=<
      | label=(?!(.*\n)?(<ONLY_LOOKS>|<PERSONAL>)$).+
 weighty | program=<LEDGERS> | enters=yes | line=\W*(/n|/o|=).*
 run | program=<BROWSERS>|<CHATS> | does=<A_CLICK>|enter | label=<SETUPS>
+file | bidden= | program=<BROWSERS>|<MAILS>|<CHATS> | does=<A_CLICK>|enter|space
+     | in=(hyper)?link|(split )?button|menu item|image|text|control | dialog=(?!left).*
+     | label=<DOWNLOADS>
 run | program=<BROWSERS>|<CHATS>|<MAILS> | does=<A_CLICK>|enter|space | in=(split )?button
      | control=<DOWNLOADED>
 run | program=<BROWSERS>|<CHATS> | does=<A_CLICK>|enter|space | in=list item
@@ -5749,14 +5776,22 @@ overwrite | plain= | text=.+ | named= | others=yes | in=edit|combo box|spinner|<
 overwrite | plain= | does=ctrl\+[vx]|(shift\+)?. | others=yes
      | in=edit|combo box|spinner|<CELLS> | control=(?!<FINDING>|<FILE_FIELDS>).*
 unknown | plain= | in=combo box|slider|spinner|radio button
-     | does=up|down|left|right|page\w+|home|end|(shift\+)?.|scroll.*|drag
-     | control=(?!.*\b(<NARROWS>)\b).*
+     | does=<CHOOSES> | control=(?!.*\b(<NARROWS>)\b).*
+unknown | bidden= | program=<BROWSERS>|<CHATS>|<MAILS> | in=<CHOICES> | does=<CHOOSES>
+     | control=(?!.*\b(<NARROWS>)\b).* | about=(?!<LEADS_ON>$).*
+unknown | bidden= | title=<PREFERENCES> | in=<CHOICES>|checkbox|switch
+     | does=<CHOOSES>|<A_CLICK>|space | dialog=(?!left).*
+     | about=(?!(.*; )?(<TAKES_OVER>)(; .*)?$).*
+     | control=(?!.*\b(<NARROWS>)\b|<PERSONAL>$).*
+unknown | bidden= | title=<PREFERENCES> | in=(split )?button | does=<A_CLICK>|space
+     | label=<STEPS>|<MORE_OR_LESS> | about=(?!(.*; )?(<TAKES_OVER>)(; .*)?$|<PERSONAL>$).*
+unknown | bidden= | plain= | in=(split )?button | does=<A_CLICK>|space | label=<STEPS>
+     | about=(?!(.*; )?(<TAKES_OVER>)(; .*)?$|<PERSONAL>$).*
 unknown | plain= | in=slider|spinner|radio button | does=<A_CLICK>|space | dialog=(?!left).*
      | about=(?!(.*; )?(<TAKES_OVER>)(; .*)?$).* | control=(?!.*\b(<NARROWS>|all|alle)\b).*
 system | title=<SETTINGS> | program=applicationframehost\.exe
      | in=combo box|slider|spinner|radio button
-     | does=up|down|left|right|page\w+|home|end|(shift\+)?.|scroll.*|drag
-     | control=(?!<PERSONAL>$).*
+     | does=<CHOOSES> | control=(?!<PERSONAL>$).*
 menu | program=<BROWSERS> | in=(?!edit|combo|field|spinner).+ | title=(?!<KEPT_AT_ONCE>|<VIDEOS>).*
      | does=(shift\+)?[a-eg-jl-z0-9#!]
 menu | program=<BROWSERS> | in=(?!edit|combo|field|spinner).+ | title=(?!<KEPT_AT_ONCE>|<VIDEOS>).*
@@ -5882,8 +5917,7 @@ changes | bidden= | does=<A_CLICK>|space|enter | dialog=(?!left).*
      | label=(?!(.*\n)?(<ONLY_LOOKS>|<LEAVING>)$|<MENU_BARS>$).+
 changes | bidden= | does=drag | in=(?!scroll ?bar|thumb|title bar|window|separator|header.*).*
      | program=(?!<BROWSERS>|<EXPLORER>).*
-changes | bidden= | in=combo box|slider|spinner|radio button|checkbox|switch
-     | does=<A_CLICK>|up|down|left|right|page\w+|home|end|(shift\+)?.|space|drag
+changes | bidden= | in=<CHOICES>|checkbox|switch | does=<A_CLICK>|<CHOOSES>|space
      | control=(?!.*\b(<NARROWS>|all|alle)\b).*
 loses | text=.*\w.* | named= | in=<CELLS> | holds=.+ | opened=(?!f2).*
 loses | does=(shift\+)?.|space|delete|backspace | in=<CELLS> | holds=.+ | opened=(?!f2).*
@@ -7238,7 +7272,7 @@ def gate_controls(actuator: Actuator, attempt: Attempt) -> Attempt:
             )
     roles = {control.role for control in attempt.known}
     does = keys_of(attempt.act) or attempt.act.name
-    matters = roles.intersection((*ANSWERING, "checkbox", "switch"))
+    matters = {role for role in roles if has_form("MATTERS", role)}
     if does in OPENERS:
         matters |= roles & ROW_ROLES
     told_by = [window for window in attempt.reached if matters or is_dialog(window)]
