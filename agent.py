@@ -1255,6 +1255,10 @@ class Act:
         """Returns why the model wants it."""
         return self.call.thought or str(self.args.get("reasoning", ""))
 
+    def with_args(self, **args: object) -> Act:
+        """Returns the same with these arguments in the place of its own."""
+        return replace(self, args={**self.args, **args})
+
     def in_words(self, by_name: bool = True) -> str:
         """Tells a person what is done to what, without the reason."""
         given = {**self.args}
@@ -7312,7 +7316,7 @@ def gate_line_breaks(actuator: Actuator, attempt: Attempt) -> Attempt:
     lines = text.rstrip("\n")
     if "\n" in lines and "send" in rules_met(RISKS, facts_of(attempt)):
         one = lines.replace("\n", LINE_BREAK) + text[len(lines) :]
-        return replace(attempt, act=replace(attempt.act, args={**attempt.act.args, "text": one}))
+        return replace(attempt, act=attempt.act.with_args(text=one))
     return attempt
 
 
@@ -11077,11 +11081,8 @@ def points_of(places: Iterable[Coordinate | None], area: Rect, desktop: Desktop)
 
 
 def with_places(act: Act, where: Callable[[Coordinate], Coordinate]) -> Act:
-    args = {
-        name: where(value) if isinstance(value, Coordinate) else value
-        for name, value in act.args.items()
-    }
-    return replace(act, args=args)
+    places = {name: value for name, value in act.args.items() if isinstance(value, Coordinate)}
+    return act.with_args(**{name: where(place) for name, place in places.items()})
 
 
 def on_whole(act: Act, frame: Frame) -> Act:
@@ -12053,7 +12054,7 @@ class Place:
         shown = rect.intersection(area)
         target = None
         if self.way and self.way.is_new:
-            hit = next(iter(aimed), None) or NO_CONTROL
+            hit = aimed[0] or NO_CONTROL
             target = target_of(hit, points[0] if points else middle_of(hit.rect), around)
         return PlaceRecord(
             title="" if window.own else check.hide(window.title),
@@ -12124,11 +12125,9 @@ class Step:
         """Returns the same with another text to type, or another thing to pick."""
         if self.act.text:
             literal = re.sub(r"\{(?=\{)", f"{{{LITERAL}", clean_text(text))
-            args = {**self.act.args, "text": literal}
-            return replace(self, act=replace(self.act, args=args))
+            return replace(self, act=self.act.with_args(text=literal))
         picked = self.aimed_at({**self.target, "name": text, "id": None, "row": []})
-        act = replace(self.act, args={**self.act.args, "element_name": text})
-        return replace(picked, act=act)
+        return replace(picked, act=self.act.with_args(element_name=text))
 
 
 @dataclass
@@ -12316,11 +12315,10 @@ def step_here(step: Step, place: Place, before: Step | None = None) -> Step:
         return step  # its name is enough, or the shell takes it
     if step.target:
         return shown_step_here(step, place, before)
-    why = "" if step.place is NO_PLACE else other_names(step.place, place.record)
-    if not why and (not keys or INSIDE.fullmatch(keys)):  # any other needs the right window at most
-        why = other_pixels(step, place)
-    if why:
-        raise ToolError(why)
+    if step.place is not NO_PLACE:
+        refuse_other_names(step.place, place.record)
+    if not keys or INSIDE.fullmatch(keys):  # any other needs the right window at most
+        refuse_other_pixels(step, place)
     return step
 
 
@@ -12352,9 +12350,7 @@ def shown_step_here(step: Step, place: Place, before: Step | None) -> Step:
             raise ToolError(f"the keyboard is in {quoted_control(focus)}, not in {then['name']!r}")
         return step
     if not role:
-        why = other_pixels(replace(step, place=NO_PLACE), place)
-        if why:
-            raise ToolError(why)
+        refuse_other_pixels(replace(step, place=NO_PLACE), place)
         return step
     control = found_again(then, known)
     if control is None:
@@ -12364,21 +12360,21 @@ def shown_step_here(step: Step, place: Place, before: Step | None) -> Step:
     point = Point(left + across * width // across_most, top + down * height // down_most)
     if not frame.area.contains(point):
         raise ToolError(f"{quoted_control(control)} is out of sight")
-    args = {**act.args, "position": to_grid(point, frame.area)}
+    act = act.with_args(position=to_grid(point, frame.area))
     if act.text and then["empty"] and control.value and "\n" not in control.value:
-        args["clear"] = True
+        act = act.with_args(clear=True)
     done = step.checked is not None and step.checked == control.checked
     if control.is_list and act.text:
         done = control.value == act.text
-    return replace(step, act=replace(act, args=args), done=done)
+    return replace(step, act=act, done=done)
 
 
-def other_pixels(step: Step, place: Place) -> str:
-    """Says what looks otherwise around a step's places, or ""; AgentError for a lost picture."""
+def refuse_other_pixels(step: Step, place: Place) -> None:
+    """Raises ToolError where it looks otherwise around a step's places, AgentError without it."""
     frame = place.frame
     rgb, *size = read_picture(step.folder, step.look.screenshot)
     if Rect(0, 0, *size) != frame.rect:
-        return "the screen has another size"
+        raise ToolError("the screen has another size")
     before = rgb_to_bgrx(rgb)
     now = rgb_to_bgrx(bgrx_to_rgb(frame.pixels))  # which tells nothing of unused bytes
     spared = [place.eyes.pointer, Rect(*step.look.pointer)]
@@ -12390,26 +12386,25 @@ def other_pixels(step: Step, place: Place) -> str:
     while letter := changed_letter(before, now, frame.width, part, spared):
         known = place.tells_by_name(letter) if len(spared) < NAMED_MOST else None
         if not known:
-            return f"something else stands at {to_grid(middle_of(letter), frame.rect)}"
+            at = to_grid(middle_of(letter), frame.rect)
+            raise ToolError(f"something else stands at {at}")
         spared.append(known)
-    return ""
 
 
-def other_names(then: PlaceRecord, now: PlaceRecord) -> str:
-    """Names what tells one window, or record, from another that looks the same."""
+def refuse_other_names(then: PlaceRecord, now: PlaceRecord) -> None:
+    """Raises ToolError that tells one window, or record, from another that looks the same."""
     if (then.title, then.program) != (now.title, now.program):
-        return f"it would go to {now.title!r} ({now.program}), not to {then.title!r}"
+        raise ToolError(f"it would go to {now.title!r} ({now.program}), not to {then.title!r}")
     # Other versions rounded otherwise.
     if any(abs(one - other) > 1 for one, other in zip(then.window, now.window, strict=True)):
-        return "its window stands elsewhere"
+        raise ToolError("its window stands elsewhere")
     for one, other in ((then.aimed, now.aimed), (then.around, now.around)):
         if not one or not other:
             continue
         gone = next((name for name in one if name not in other), "nothing")
         new = next((name for name in other if name not in one), "nothing")
         if gone != new:
-            return f"there is {plain_line(new, 60)!r}, not {plain_line(gone, 60)!r}"
-    return ""
+            raise ToolError(f"there is {plain_line(new, 60)!r}, not {plain_line(gone, 60)!r}")
 
 
 def values_given(items: Iterable[str]) -> dict[str, str]:
@@ -12459,15 +12454,15 @@ def way_for(root: Path, task: str, again: bool = False, is_valued: bool = False)
     is_over = False
     unfinished = ""
     is_forgotten = False
-    repairs: dict[tuple[str, int], JsonDict] = {}
+    repairs: dict[tuple[str, int | None], JsonDict] = {}
     for folder, journal in runs_of_task(root, task):
         with suppress(AgentError, ValueError):  # what is damaged is no way
             begin, *records, end = journal.records
             whole = not any(isinstance(record, ResumeRecord) for record in records)
             completed = whole and isinstance(end, EndRecord) and end.outcome == "completed"
             by_hand = vars(begin)["model"] == BY_HAND
-            repeated = {record.run for record in records if isinstance(record, WayRecord)}
-            if not all((root / run).is_dir() for run in repeated):
+            ways = [record for record in records if isinstance(record, WayRecord)]
+            if not all((root / record.run).is_dir() for record in ways):
                 # It has the values of that time, and does not know which of them differ.
                 is_forgotten = True
             elif by_hand and not completed:
@@ -12477,18 +12472,16 @@ def way_for(root: Path, task: str, again: bool = False, is_valued: bool = False)
                 way.checks = [str(ruling.get("check")) for ruling in vars(end)["checks"]]
                 way.ended = end.time
                 if by_hand:
-                    steps = enumerate(way.steps, 1)
-                    named = [
-                        step.aimed_at(repairs.get((folder.name, number), step.target))
-                        for number, step in steps
+                    way.steps = [
+                        step.aimed_at(repairs.get((folder.name, step.act.way), step.target))
+                        for step in way.steps
                     ]
-                    return replace(way, steps=named)
+                    return way
                 found = way if way.checks and can_be_joined(way) else None
-            for record in records:
-                if isinstance(record, WayRecord):
-                    is_over = is_over or record.disproved
-                    if completed and record.step and record.control:
-                        repairs.setdefault((record.run, record.step), record.control)
+            for record in ways:
+                is_over = is_over or record.disproved
+                if completed and record.control:
+                    repairs.setdefault((record.run, record.step), record.control)
     if again and unfinished:
         raise ConfigError(f"{unfinished} shows it, but was not finished: show it anew by --teach.")
     if not found and (is_valued or (again and is_forgotten)):
@@ -19686,8 +19679,7 @@ def table_of(
         if typed and not step.act.text:
             raise ConfigError(f"{step.value} is chosen, not typed, and cannot be a secret.")
         if typed:
-            act = replace(step.act, args={**step.act.args, "text": typed})
-            step = replace(step, act=act, value="")
+            step = replace(step, act=step.act.with_args(text=typed), value="")
         steps.append(step)
     checks = [with_texts(check, secrets) for check in table.checks]
     rows = [row for row in rows if row.line in only]

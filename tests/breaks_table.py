@@ -51,9 +51,9 @@ MODULES = {
 
 # The first nine once were seen by nothing.
 ROWS = (
-    ("way-names", "Way", "another name in the window hands over to the model", "other_names", "if gone != new:", "if gone and not new:"),
+    ("way-names", "Way", "another name in the window hands over to the model", "refuse_other_names", "if gone != new:", "if gone and not new:"),
     ("way-letter", "Eyes", "what changed and is as large as a letter is something else", "", "LETTER_LEAST = 2", "LETTER_LEAST = 30"),
-    ("way-pointer", "Way", "the pointer of then and of now tells nothing", "other_pixels", "spared = [place.eyes.pointer, ", "spared = ["),
+    ("way-pointer", "Way", "the pointer of then and of now tells nothing", "refuse_other_pixels", "spared = [place.eyes.pointer, ", "spared = ["),
     ("rows-read", "Rows", "what was typed is read back before it is sent", "RowRepeat.wait_for_place", "            self.read_back()\n", ""),
     ("rows-intent", "Rows", "that a row is sent is on the disk before it is", "RowRepeat.wait_for_place", "tell_row(self.run, self.table, self.row)", "pass"),
     ("rows-before", "Rows", "a file proves nothing that it held before", "RowRepeat.is_shown", "if one.check not in self.held", "if True"),
