@@ -18846,6 +18846,13 @@ def same_control(one: Control | None, other: Control | None) -> bool:
     return bool(one and other and (one.who, one.window) == (other.who, other.window))
 
 
+def value_in(field: Control | None, now: Control | None) -> str | None:
+    """Gives what a field holds now, lines ended by "\\n"; None for what is secret or not known."""
+    if not now or not same_control(field, now) or now.password or now.value is None:
+        return None
+    return now.value.replace("\r\n", "\n")
+
+
 class Seen(NamedTuple):
     """Is a look at the screen, and at what is at a place of it."""
 
@@ -18961,7 +18968,7 @@ class Recorder:
     steps: list[ShownStep] = field(default_factory=list)
     gaps: Counter[str] = field(default_factory=Counter)  # what could not be kept, and how often
     _ticks: Callable[[], int] = int  # tells the time as notes do
-    _written: int = 0  # so many steps are in the journal
+    _last: ShownStep | None = None  # of the steps, while it may still change; then it is written
     _acted_ms: int = 0  # when the last thing was done
     _press: tuple[Note, Seen] | None = None
     _front: Seen = field(init=False)  # what had the keyboard when it was quiet
@@ -18971,11 +18978,6 @@ class Recorder:
     _looks: deque[Seen] = field(default_factory=partial(deque, maxlen=LOOKS_KEPT))
     _rest: tuple[Point, int] = (Point(0, 0), 0)  # where the mouse is, and since when
     _dropped: bool = False  # whether the list that the last step is of has dropped down
-
-    @property
-    def _last(self) -> ShownStep | None:
-        # The step that may still change.
-        return self.steps[-1] if len(self.steps) > self._written else None
 
     @property
     def _is_unread(self) -> bool:
@@ -19024,9 +19026,9 @@ class Recorder:
         good = max(self._acted_ms, now - LOOK_GOOD_MS)
         if here != self._rest[0]:
             self._rest = (here, now)
-        elif any(seen.place == here and seen.began_ms > good for seen in self._looks):
-            return
-        elif now - self._rest[1] >= REST_MS:
+        elif now - self._rest[1] >= REST_MS and not any(
+            seen.place == here and seen.began_ms > good for seen in self._looks
+        ):
             self._looks.append(self._seen(here))
 
     def _seen(self, place: Point | None = None, lists: bool = True) -> Seen:
@@ -19109,7 +19111,7 @@ class Recorder:
         entry = step.entry
         if entry:
             is_there = same_control(shown, front.control)
-            value = value_in(front.control) if is_there else None
+            value = value_in(shown, front.control)
             if entry.is_left(value):
                 self._leave_field()
             elif is_there:
@@ -19144,14 +19146,14 @@ class Recorder:
             if is_left:
                 self._add("drag", args, seen, start=pressed.place, end=released.place)
             return
-        last = self._last
-        if last and is_left and last.is_of_list and self._is_in_list(last, pressed, seen):
+        last = self._last if is_left else None
+        if last and last.is_of_list and self._is_in_list(last, pressed, seen):
             is_itself = same_control(seen.control, last.seen.control)
             self._dropped = is_itself and not self._dropped
             return
         within_ms = self.eyes.desktop.double_click_ms()
-        repeats = last and is_left and near(last.seen.place, pressed.place)
-        if last and repeats and last.tool in AGAIN and 0 <= pressed.ms - last.ms <= within_ms:
+        is_there = last and last.tool in AGAIN and near(last.seen.place, pressed.place)
+        if last and is_there and 0 <= pressed.ms - last.ms <= within_ms:
             last.tool = AGAIN[last.tool]
             last.ms = pressed.ms
             last.checked = None
@@ -19182,8 +19184,7 @@ class Recorder:
 
     def _take_key(self, note: Note) -> None:
         chord = "+".join([*note.held, note.what]) if note.what else ""
-        config = self.eyes.actuator.config
-        if chord in config.hotkeys:
+        if chord in self.eyes.actuator.config.hotkeys:
             return
         edits = bool(note.text) or chord in EDITING
         drops = chord in DROPPING or (self._dropped and chord in ("enter", "escape"))
@@ -19202,7 +19203,7 @@ class Recorder:
             self._dropped = self._dropped != drops
             return
         if focus and edits and focus.role in FIELDS and not focus.fixed:
-            held = value_in(before.control) if same_control(before.control, focus) else None
+            held = value_in(focus, before.control)
             entry = Entry(held, held)
             # To type there clicks it.
             step = there if there and there.tool == "click" else self._add_at_focus("type_text")
@@ -19225,20 +19226,19 @@ class Recorder:
         return self._add(tool, {"element_name": seen.name}, seen, position=seen.place)
 
     def _leave_field(self) -> None:
-        # The step is what the field holds when it is left, and the Enter that left it.
+        # The step is what the field or list holds when it is left, and the Enter that left it.
         step = self._last
-        now = None
-        if step and step.is_of_list and self._is_unread:
-            now = self.controls.one(step.seen.place)
-        if step and now and same_control(step.seen.control, now):
-            step.leave_as(now)
-        if not step or not step.entry:
+        entry = step.entry if step else None
+        if not step or not (entry or (step.is_of_list and self._is_unread)):
             return
-        entry = step.entry
-        step.entry = None
         seen = step.seen
         now = self.controls.one(seen.place)
-        value = value_in(now) if same_control(seen.control, now) else None
+        if not entry:
+            if now and same_control(seen.control, now):
+                step.leave_as(now)
+            return
+        step.entry = None
+        value = value_in(seen.control, now)
         is_left = entry.is_left(value)
         if is_left:  # it may hold something else since
             value = None
@@ -19249,11 +19249,11 @@ class Recorder:
         if typed:
             step.tool = "type_text"
             step.args.update(typed)
-        else:
-            if step.tool == "type_text":
-                self.steps.pop()
-            if typed is None:
-                self.gaps[UNREAD_KEYS] += 1
+        elif step.tool == "type_text":
+            self.steps.pop()
+            self._last = None
+        if typed is None:
+            self.gaps[UNREAD_KEYS] += 1
         if is_left:
             self._add("press_key", {"key": "enter"}, seen)
 
@@ -19275,42 +19275,34 @@ class Recorder:
             at = to_grid(place, seen.frame.area)
             args[name] = [at.x, at.y]
         self._write_last()
-        step = ShownStep(tool, args, seen, ms)
-        self.steps.append(step)
-        return step
+        self._last = ShownStep(tool, args, seen, ms)
+        self.steps.append(self._last)
+        return self._last
 
     def _write_last(self) -> None:
         # What was shown is in the journal before anything else happens.
         step = self._last
         if step is None:
             return
-        self._written += 1
+        self._last = None
         act = step.act
         seen = step.seen
         logger = self.eyes.logger
-        logger.turn = self._written
+        logger.turn = len(self.steps)
         look = self.eyes.keep(seen.frame, seen.hidden)
         window = seen.window or Window(0, "")
         target = target_of(seen.control, seen.place, seen.others)
         if seen.is_late:
             target["role"] = None
             self.gaps[TOO_QUICK] += 1
-        logger.tell(PlaceRecord(logger.hide(window.title), window.program, control=target))
-        logger.tell(IntentRecord(act.name, act.given, checked=step.checked))
         result = ResultRecord("Shown by the person", changed=True)
+        done = (act.name, shown_args(act.args), result.result, look.screenshot)
+        logger.tell(PlaceRecord(window.title, window.program, control=target))
+        logger.tell(IntentRecord(act.name, act.given, checked=step.checked))
         logger.tell(result)
-        args = shown_args(act.args)
-        done = ActionRecord(act.name, args, result.result, look.screenshot, changed=True)
-        logger.tell(replace(done, known=seen.name))
+        logger.tell(ActionRecord(*done, changed=True, known=seen.name))
         self.say(f"  {logger.turn:2}  {act.in_words()}")
         step.seen = seen._replace(frame=NO_LOOK.frame)  # pictures of a long task fill the memory
-
-
-def value_in(control: Control | None) -> str | None:
-    """Gives what a field holds, lines ended by "\\n"; None if it is not read, or must not be."""
-    if control is None or control.password or control.value is None:
-        return None
-    return control.value.replace("\r\n", "\n")
 
 
 ####################################################################################################
@@ -19591,16 +19583,14 @@ def read_rows(
     head, *lines = lines_of_table(path)
     given = [*head, *constants]
     columns = [*map(squeezed, given)]
-    missing = [name for column, name in wanted.items() if column not in columns]
-    faults = [f"it has no column {name}" for name in missing]
-    for name, column in zip(given, columns, strict=True):
-        if column not in wanted:
-            faults.append(f"take out its column {in_quotes(name, 60)}, which nothing done needs")
-        elif columns.count(column) > 1:
-            faults.append(f"{in_quotes(name, 60)} is given twice, as columns or by --with")
+    faults = []
+    if sorted(columns) != sorted(wanted):
+        has = in_quotes(", ".join(given), 200)
+        needs = in_quotes(", ".join(table.names), 200)
+        faults.append(f"it has the columns {has} (with --with), and {needs} are needed, each once")
     # A column in double braces is a secret, too, where what was shown has an ordinary value.
-    braced = [squeezed(name) for name in head if _SECRET_NAME.fullmatch(name.strip())]
-    hidden = {*table.hidden, *(wanted.get(column, "") for column in braced)}
+    braced = [name for name in head if _SECRET_NAME.fullmatch(name.strip())]
+    hidden = {*table.hidden, *(wanted.get(squeezed(name), "") for name in braced)}
     most = min(most, SECRET_ROWS_MOST) if hidden else most
     if not 0 < len(lines) <= most:
         faults.append(f"it has {count_of(len(lines), 'row')}, not 1 to {most} (--max-rows)")
@@ -19810,11 +19800,14 @@ class RowRepeat(Repeat):
         self.files = file_facts(*self.checks)
         # Of a file that held it before, "Anna" may be a part of another row's "Hanna".
         emptied = {path: (state, b"") for path, (state, _) in self.files.items()}
-        self.held = {one.check for one in self.ruled(self.files) if one.holds}
-        self.held -= {one.check for one in self.ruled(emptied) if one.holds}
+        existing = self.ruled(emptied)
+        proven = self.ruled(self.files)
+        self.held = {check for check in proven if proven[check] and not existing.get(check)}
 
-    def ruled(self, files: Mapping[str, FileFact]) -> Iterable[Ruling]:
-        return rulings_by_files(self.checks, self.files, files, "")
+    def ruled(self, files: Mapping[str, FileFact]) -> dict[str, bool]:
+        """Tells of which checks files say that they hold, or do not."""
+        rulings = rulings_by_files(self.checks, self.files, files, "")
+        return {one.check: one.holds for one in rulings}
 
     def wait_for_place(self) -> tuple[Act, Look] | None:
         found = super().wait_for_place()
@@ -19871,16 +19864,18 @@ class RowRepeat(Repeat):
 
         Only files and lists tell what is `lasting`: a form may show the row before.
         """
-        rulings = self.ruled(file_facts(*self.checks))
-        by_file = {one.check: one.holds for one in rulings if one.check not in self.held}
-        known = []
-        for name, text in texts_shown(self.run) if self.checks else ():
-            if name == LIST_SHOWN or not lasting:
-                known.append((name, text.translate(NO_QUOTES)))
+        by_file = self.ruled(file_facts(*self.checks))
+        known = [
+            (name, text.translate(NO_QUOTES))
+            for name, text in (texts_shown(self.run) if self.checks else ())
+            if name == LIST_SHOWN or not lasting
+        ]
         values = {name: text.translate(NO_QUOTES) for name, text in self.row.values.items()}
         for said, check in zip(self.table.checks, self.checks, strict=True):
             plain = self.secrets.fill(with_texts(said, values))
-            if check == said or not by_file.get(check, is_shown(plain, known, plain)):
+            by_screen = is_shown(plain, known, plain)
+            holds = by_screen if check in self.held else by_file.get(check, by_screen)
+            if check == said or not holds:
                 return False
         return bool(self.checks)
 
@@ -19891,8 +19886,8 @@ class RowRepeat(Repeat):
             if self.is_shown():
                 raise End(Outcome("completed", f"Windows shows it: {checks}"))
             self.run.clock.sleep(READ_S)
-        contradicts = any(not one.holds for one in self.ruled(file_facts(*self.checks)))
-        if checks and (contradicts or self.run.session.model.name == NO_MODEL):
+        is_denied = False in self.ruled(file_facts(*self.checks)).values()
+        if checks and (is_denied or self.run.session.model.name == NO_MODEL):
             raise End(Outcome("not_proven", f"Windows does not show it: {checks}"))
         if checks:
             super().end(last)
