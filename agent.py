@@ -12000,12 +12000,9 @@ def places_of(act: Act) -> Sequence[Coordinate | None]:
 
 def part_aimed_at(act: Act, frame: Frame) -> Rect:
     """Cuts a frame to what is around the places of an act, or to the active window."""
-    squares = []
-    for place in filter(None, places_of(act)):
-        point = to_point(place, frame.rect)
-        squares.append(square_around(point, REACH))
-    part = reduce(Rect.union, squares or [window_box(frame)])
-    return part.intersection(frame.rect)
+    points = [to_point(place, frame.rect) for place in places_of(act) if place]
+    squares = [square_around(point, REACH) for point in points] or [window_box(frame)]
+    return reduce(Rect.union, squares).intersection(frame.rect)
 
 
 def control_words(control: Control) -> str:
@@ -12197,8 +12194,8 @@ def recorded_way(folder: Path, after: int = 0) -> Way:
                     args[name] = mouse
             act = replace(words.parse(ToolCall(tool, args)), way=len(steps) + 1)
             if record.turn > after:
-                made = (act, folder, look, place, patience_s, intent.value, intent.checked)
-                steps.append(Step(*made))
+                kept = (intent.value, intent.checked)
+                steps.append(Step(act, folder, look, place, patience_s, *kept))
             if any(look.part) or look.title is None:
                 mouse = []
             patience_s = REPLAY_PATIENCE_S
@@ -12413,8 +12410,8 @@ def values_given(items: Iterable[str]) -> dict[str, str]:
     for item in items:
         name, equals, text = item.partition("=")
         if not equals or name in values:
-            wrong = "twice the same" if equals else repr(item[:60])
-            raise ConfigError(f"--with takes NAME=TEXT such as city=Basel, each once, not {wrong}.")
+            told = f"such as city=Basel, each name once, not {item[:60]!r}"
+            raise ConfigError(f"--with takes NAME=TEXT {told}.")
         values[name.strip()] = text
     return values
 
@@ -12485,8 +12482,12 @@ def way_for(root: Path, task: str, again: bool = False, is_valued: bool = False)
     if again and unfinished:
         raise ConfigError(f"{unfinished} shows it, but was not finished: show it anew by --teach.")
     if not found and (is_valued or (again and is_forgotten)):
-        raise ConfigError(f"There is no recording {task[:60]!r}; --runs lists them.")
+        raise no_recording(task)
     return found
+
+
+def no_recording(name: str) -> ConfigError:
+    return ConfigError(f"There is no recording {name[:60]!r}; --runs lists them.")
 
 
 def can_be_joined(way: Way) -> bool:
@@ -19478,7 +19479,7 @@ def forget(name: str, root: Path) -> str:
             shutil.rmtree(folder)
             gone += 1
     if not gone:
-        raise ConfigError(f"There is no recording {name[:60]!r} in {root.absolute()}; see --runs.")
+        raise no_recording(name)
     return f"{count_of(gone, 'recording')} of {name!r} deleted."
 
 
@@ -19514,11 +19515,6 @@ class RowRecord(Record, kind="row"):
     requests: int = 0
     run: str = ""
     table: str = ""  # the file that it is of; older journals and results have none
-
-    @property
-    def when(self) -> str:
-        """Tells what became of it, when, and in which run."""
-        return f"{self.outcome} on {day_and_time(self)}, {self.run}"
 
     @property
     def key(self) -> str:
@@ -19678,13 +19674,11 @@ def table_of(
 
 def in_spans(rows: Iterable[RowRecord]) -> str:
     """Tells the numbers of rows in the form that --only-rows takes, such as 5-9,12."""
-    spans: list[list[int]] = []
-    for row in rows:
-        if spans and row.line == spans[-1][-1] + 1:
-            spans[-1] = [spans[-1][0], row.line]
-        else:
-            spans.append([row.line])
-    return ",".join("-".join(map(str, span)) for span in spans)
+    spans: dict[int, list[int]] = {}
+    for number, row in enumerate(rows):
+        spans.setdefault(row.line - number, []).append(row.line)
+    ends = [dict.fromkeys((str(span[0]), str(span[-1]))) for span in spans.values()]
+    return ",".join(map("-".join, ends))
 
 
 def write_results(run: Run, table: Table) -> None:
@@ -19742,35 +19736,32 @@ def take_earlier(run: Run, table: Table) -> None:
         earlier += results_in(table.copy)
     own = run.logger.folder
     for _, journal in runs_of_task(own.parent, run.progress.task, own):
-        rows = {row.key: row for row in journal.records if isinstance(row, RowRecord)}
-        earlier += rows.values()  # of each row the last record
+        rows = [row for row in journal.records if isinstance(row, RowRecord)]
+        earlier += {row.key: row for row in rows}.values()  # of each row the last record
     file = run.logger.hide(table.rows[0].table)
     # What this table's own runs tell counts most, then what is known to be of another one.
     earlier.sort(key=lambda old: (old.table == file, old.table != "", old.outcome in THERE))
     known = {old.key: old for old in earlier if old.outcome in (*THERE, *MAYBE_THERE)}
-    found: dict[str, list[tuple[TableRow, RowRecord]]] = {}
+    found: dict[str, list[TableRow]] = {}
     for row in table.rows:
-        before = known.get(replace(row, values=run.logger.hide(row.values)).key)
-        if before:
-            found.setdefault(before.table or file, []).append((row, before))
-    for source, pairs in found.items():
-        is_other = source != file
-        told = f"in {source}, too" if is_other else "entered before"
-        lines = in_spans(row for row, _ in pairs)
-        question = f"Rows {lines} were {told} ({pairs[0][1].when}). Enter them again?"
+        old = known.get(replace(row, values=run.logger.hide(row.values)).key)
+        if old:
+            source = old.table or file
+            row.outcome = old.outcome
+            row.text = f"Known from {source}: {old.outcome} on {day_and_time(old)}, {old.run}."
+            row.run = old.run
+            found.setdefault(source, []).append(row)
+    for source, its_rows in found.items():
+        question = f"Rows {in_spans(its_rows)}: {its_rows[0].text} Enter them again?"
         answer = run.actuator.put(run.actuator.vouch, question)
-        for row, before in () if answer else pairs:
-            row.outcome = "skipped"
-            row.text = f"It was {told} ({before.when})."
-            row.run = before.run
-            if is_other and answer is None:
-                row.outcome = "not begun"
-            elif not (
-                is_other
-                or before.outcome in THERE
-                or RowRepeat(run, table, row).is_shown(lasting=True)
-            ):
-                row.outcome = before.outcome
+        for row in its_rows:
+            if answer:
+                row.outcome = ""
+                continue
+            if source != file:
+                row.outcome = "not begun" if answer is None else "skipped"
+            elif row.outcome in THERE or RowRepeat(run, table, row).is_shown(lasting=True):
+                row.outcome = "skipped"
             run.logger.tell(row)
 
 
@@ -19972,12 +19963,10 @@ def learn(run: Run, table: Table, row: TableRow, first: int) -> None:
     Raises AgentError where it is not sure which of them take its values, and nobody says it.
     """
     values = {name: text for name, text in row.values.items() if name not in table.hidden}
-    steps = []
-    for step in recorded_way(run.logger.folder, first).steps:
+    table.steps = recorded_way(run.logger.folder, first).steps
+    for step in table.steps:
         if step.target.get("role"):  # wherever it stands, also where the model looked closer
-            step = replace(step, look=replace(step.look, part=(0, 0, 0, 0)))
-        steps.append(step)
-    table.steps = steps
+            step.look = replace(step.look, part=(0, 0, 0, 0))
     lost = bind_values(run, table.steps, values)
     said = [step.act.text for step in table.steps]
     lost |= {*table.hidden}.difference(*map(_SECRET_NAME.findall, said))

@@ -58,7 +58,7 @@ ROWS = (
     ("rows-intent", "Rows", "that a row is sent is on the disk before it is", "RowRepeat.wait_for_place", "tell_row(self.run, self.table, self.row)", "pass"),
     ("rows-before", "Rows", "a file proves nothing that it held before", "RowRepeat.is_shown", "if check in self.held", "if False"),
     ("rows-earlier", "Rows", "a row that may be there is not entered again", "take_earlier", "(*THERE, *MAYBE_THERE)", "THERE"),
-    ("rows-table", "Rows", "a row of another table is not over for being done there", "take_earlier", "if is_other and answer is None:", "if False:"),
+    ("rows-table", "Rows", "a row of another table is not over for being done there", "take_earlier", "\"not begun\" if answer is None else \"skipped\"", "\"skipped\""),
     ("rows-foreseen", "Rows", "one yes is for what was shown, in all rows", "ask_about_table", "run.actuator.foreseen = foreseen", "pass"),
     ("rows-bound", "Rows", "a column that no step takes for sure ends the table", "learn", "    if lost:", "    if not lost:"),
     ("rows-parts", "Rows", "a part of a cell is typed for no other row", "bind_values", "if has_part and not step.value:", "if False:"),

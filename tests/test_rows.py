@@ -480,14 +480,12 @@ class Entering(RowsCase):
         for known in ("done", "skipped"):  # C, the second time
             code, out, _ = self.rows(february)
             self.assertEqual((code, self.outcomes()), (1, ["not begun", known]), out)
-            told = (
-                r"It was in .*january\.csv, too \(done on \d{4}-\d\d-\d\d \d\d:\d\d, run_0002\)\."
-            )
+            told = r"Known from .*january\.csv: done on \d{4}-\d\d-\d\d \d\d:\d\d, run_0002\."
             self.assertRegex(self.results()[0]["sentence"], told)
             self.assertIn("1 not begun (1)", out)
         self.assertEqual(len(self.book.records), 3)
         code, out = self.asked(february, "n", "y", "y")
-        self.assertIn("Rows 2 were entered before (done on ", out)
+        self.assertIn("february.csv: done on ", out)
 
     def test_rows_are_known_whatever_became_of_their_file_of_results(self) -> None:
         self.rows(self.table("A;Bern"))
@@ -546,10 +544,7 @@ class Entering(RowsCase):
         self.assertEqual(self.entered_again(*results, *elsewhere)[0], 0)
         shutil.rmtree(self.run_folder(2))
         self.assertEqual(self.entered_again(*results)[0], 0)
-        self.assertIn(
-            ',skipped,"It was entered before (skipped on ',
-            (self.folder / "all.csv").read_text("utf-8"),
-        )
+        self.assertIn(',skipped,"Known from ', (self.folder / "all.csv").read_text("utf-8"))
 
     def test_a_stop_in_a_row_is_told_of_it(self) -> None:
         self.book.happens = lambda text: self.clock.stop.set("Ctrl+C") if text == "B" else None
@@ -903,12 +898,10 @@ class Asking(RowsCase):
         february = self.table("A;Bern", "C;Bern", "B;Bern", name="february")
         code, out = self.asked(february, "", "y")
         said = " ".join(out.split())
-        self.assertRegex(
-            said, r"Rows 1,3 were in \S*january\.csv, too \(done on .* Enter them again"
-        )
+        self.assertRegex(said, r"Rows 1,3: Known from \S*january\.csv: done on .* Enter them again")
         self.assertEqual((code, self.outcomes()), (0, ["skipped", "done", "skipped"]), out)
         code, out = self.asked(february, "")
-        self.assertIn("Rows 1-3 were entered before (skipped on ", out)
+        self.assertIn("Rows 1-3: Known from ", out)
         self.book.controls = Book(self.clock).controls
         self.assertEqual(self.asked(self.table("B;Bern", name="march"), "y", "y")[0], 0)
         self.assertEqual([name for name, _ in self.book.records], ["A", "B", "C", "B"])
