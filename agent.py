@@ -11081,8 +11081,11 @@ def points_of(places: Iterable[Coordinate | None], area: Rect, desktop: Desktop)
 
 
 def with_places(act: Act, where: Callable[[Coordinate], Coordinate]) -> Act:
-    places = {name: value for name, value in act.args.items() if isinstance(value, Coordinate)}
-    return act.with_args(**{name: where(place) for name, place in places.items()})
+    args = {
+        name: where(value) if isinstance(value, Coordinate) else value
+        for name, value in act.args.items()
+    }
+    return replace(act, args=args)
 
 
 def on_whole(act: Act, frame: Frame) -> Act:
@@ -12482,12 +12485,8 @@ def way_for(root: Path, task: str, again: bool = False, is_valued: bool = False)
     if again and unfinished:
         raise ConfigError(f"{unfinished} shows it, but was not finished: show it anew by --teach.")
     if not found and (is_valued or (again and is_forgotten)):
-        raise no_recording(task)
+        raise ConfigError(f"There is no recording {task[:60]!r}; --runs lists them.")
     return found
-
-
-def no_recording(name: str) -> ConfigError:
-    return ConfigError(f"There is no recording {name[:60]!r}; --runs lists them.")
 
 
 def can_be_joined(way: Way) -> bool:
@@ -19479,7 +19478,7 @@ def forget(name: str, root: Path) -> str:
             shutil.rmtree(folder)
             gone += 1
     if not gone:
-        raise no_recording(name)
+        raise ConfigError(f"There is no recording {name[:60]!r}; --runs lists them.")
     return f"{count_of(gone, 'recording')} of {name!r} deleted."
 
 
