@@ -1022,6 +1022,8 @@ class Control:
     program: str = ""
     # Its AutomationId, or the number that its dialog knows it by; "" if it has none.
     id: str = ""
+    # Role and name of what can be pressed around it, where it cannot be itself; () if nothing is.
+    held_by: tuple[str, ...] = ()
 
     @property
     def is_list(self) -> bool:
@@ -1038,6 +1040,12 @@ class Control:
         usual = vars(Control)
         entry = {name: value for name, value in vars(self).items() if value != usual.get(name)}
         return {**entry, "rect": list(self.rect)}
+
+    @property
+    def holder(self) -> Control:
+        """Gives what is around it and can be pressed, as if that stood in its place."""
+        role, name = self.held_by
+        return replace(self, role=role, name=name, held_by=())
 
 
 def middle_of(rect: Rect) -> Point:
@@ -2305,6 +2313,7 @@ IUIAutomationElement
   HRESULT GetCachedPropertyValueEx(INT, INT, LPVOID) | 13
   HRESULT get_CachedBoundingRectangle(LPVOID) | 75
 IUIAutomationTreeWalker
+  HRESULT GetParentElementBuildCache(LPVOID, LPVOID, LPVOID) | 9
   HRESULT GetFirstChildElementBuildCache(LPVOID, LPVOID, LPVOID) | 10
   HRESULT GetNextSiblingElementBuildCache(LPVOID, LPVOID, LPVOID) | 12
   HRESULT GetPreviousSiblingElementBuildCache(LPVOID, LPVOID, LPVOID) | 13
@@ -3355,7 +3364,9 @@ def _told(source: Source, where: Where, inner: int, end: float) -> Iterator[Cont
         process = window_process(api, handle)
         element = source.at(handle, where)
         known: Iterable[Control] = (
-            _listed(element, window_place(api, handle), end) if whole else [named_control(element)]
+            _listed(element, window_place(api, handle), end)
+            if whole
+            else [named_control(element, end)]
         )
         for control in known:
             yield replace(control, window=window, process=process)
@@ -3390,12 +3401,28 @@ def _listed(root: Element, shown: Rect, end: float) -> Iterator[Control]:
                     yield control
 
 
-HIDDEN_MOST = 8  # elements between a field and the text before it that are not shown
+HIDDEN_MOST = 8  # elements around a part, or between a field and its text that are not shown
 
 
-def named_control(element: Element) -> Control:
-    """Names a control; a field without a name has that of the text before it."""
+# What may only be a part of what can be pressed, as a picture in a button is.
+PARTS = frozenset("text, image, group, pane, control, thumb".split(", "))
+
+
+def named_control(element: Element, end: float = 0.0) -> Control:
+    """Names a control; a field without a name has that of the text before it.
+
+    Until that time it is asked, too, what can be pressed around what may only be a part of it.
+    """
     control = element.control()
+    if control.role in PARTS and end and isinstance(element, AutomationElement):
+        with suppress(Win32Error):  # it is there all the same
+            for around in islice(_in_a_row(element.step("Parent"), "Parent"), HIDDEN_MOST):
+                _in_time(end)
+                holder = around.control()
+                if holder.role in HOLDERS.difference(PARTS):
+                    break
+                if holder.role not in PARTS:
+                    return replace(control, held_by=(holder.role, holder.name or control.name))
     if control.name or control.role not in FIELDS:
         return control
     with suppress(Win32Error):  # it is a field all the same
@@ -3410,7 +3437,7 @@ def named_control(element: Element) -> Control:
 
 def _is_telling(control: Control) -> bool:
     # Whether more is known than that it is there.
-    if control.role == "edit" or control.checked is not None:
+    if control.role == "edit" or control.checked is not None or control.held_by:
         return True
     known = control.name or control.value or control.focused
     return control.role != "pane" and bool(known)
@@ -4515,6 +4542,15 @@ class Attempt:
         if self.act.types:
             return [self.focused] if self.focused else []
         return self.controls
+
+    @property
+    def held(self) -> Attempt:
+        """Returns the same act on what holds the controls that it hits."""
+        holders = []
+        for one in (*self.controls, self.focused):
+            holders.append(one.holder if one and one.held_by else one)
+        *controls, focused = holders
+        return replace(self, controls=[*filter(None, controls)], focused=focused)
 
 
 # What a label commands. A phrase counts anywhere, a single word first (English) or last (German),
@@ -6287,7 +6323,7 @@ def question_about(attempt: Attempt) -> str:
         elif field_there.value:
             holds = f" with {in_quotes(field_there.value, 60)}"
         said += f" ({field_there.role}{holds})"
-    for name in true_names(attempt.controls)[-1:]:
+    for name in true_names(attempt.held.controls)[-1:]:
         if fold_label(name) != fold_label(act.label):
             said += f", which is {in_quotes(name, 40)},"
     if attempt.enters and attempt.enters not in act.text:
@@ -6344,10 +6380,14 @@ def risks_to_confirm(attempt: Attempt, config: Config, apart: bool = False) -> l
     facts = facts_of(attempt)
     if facts["enters"] or facts["runs"]:
         attempt.enters = facts["runs"] or facts["line"].strip(UNKNOWN)
-    risks = rules_met(RISKS, facts)
-    if not has_form("CALCULATORS", f"{facts['program']} {facts['title']}"):
-        risks += said_by(facts["label"], COMMANDS)
-    risks += [word for word in split_list(config.risky_words) if fold(word) in facts["label"]]
+    whole = attempt.held
+    judged = [facts] if whole.known == attempt.known else [facts, facts_of(whole)]
+    risks: list[str] = []
+    for known in judged:
+        risks += rules_met(RISKS, known)
+        if not has_form("CALCULATORS", f"{known['program']} {known['title']}"):
+            risks += said_by(known["label"], COMMANDS)
+        risks += [word for word in split_list(config.risky_words) if fold(word) in known["label"]]
     risks = [risk for risk in risks if apart or risk != "unknown"] or risks
     if not risks and config.confirm == "always":
         risks = ["any act"]
@@ -7267,14 +7307,15 @@ def gate_controls(actuator: Actuator, attempt: Attempt) -> Attempt:
         focused = next(iter(asked(None)), None)
     attempt = replace(attempt, controls=controls, focused=focused)
     blocked = split_list(actuator.config.blocked_windows)
-    for control in (*controls, focused):
-        if control and is_one_of(blocked, control.program):
+    roles: set[str] = set()
+    for control in filter(None, (*controls, focused)):
+        roles |= {control.role, *control.held_by[:1]}
+        if is_one_of(blocked, control.program):
             raise ToolError(
                 f"{quoted_control(control)} is of {plain_line(control.program, 30)}, which is"
                 " blocked.",
                 "forbidden_window",
             )
-    roles = {control.role for control in attempt.known}
     does = keys_of(attempt.act) or attempt.act.name
     matters = {role for role in roles if has_form("MATTERS", role)}
     if does in OPENERS:

@@ -51,6 +51,7 @@ METHODS: dict[str, tuple[str, int, list[Any]]] = {
     "AddProperty": ("IUIAutomationCacheRequest", 3, [I]),
     "GetCachedPropertyValueEx": ("IUIAutomationElement", 13, [I, I, P]),
     "get_CachedBoundingRectangle": ("IUIAutomationElement", 75, [P]),
+    "GetParentElementBuildCache": ("IUIAutomationTreeWalker", 9, [P, P, P]),
     "GetFirstChildElementBuildCache": ("IUIAutomationTreeWalker", 10, [P, P, P]),
     "GetNextSiblingElementBuildCache": ("IUIAutomationTreeWalker", 12, [P, P, P]),
     "GetPreviousSiblingElementBuildCache": ("IUIAutomationTreeWalker", 13, [P, P, P]),
@@ -265,6 +266,12 @@ class FakeControls:
 
     def _GetFocusedElementBuildCache(self, _: Any, request: int, place: int) -> None:
         self.give(place, "IUIAutomationElement", self.focused_node())
+
+    def _GetParentElementBuildCache(self, _: Any, element: int, request: int, place: int) -> None:
+        node = self.objects[element][1]
+        all_of_them = [one for window in self.windows if window.root for one in window.root.all()]
+        holders = [one for one in all_of_them if node in one.children]
+        self.give(place, "IUIAutomationElement", holders[0] if holders else None)
 
     def _GetFirstChildElementBuildCache(
         self, _: Any, element: int, request: int, place: int

@@ -140,6 +140,23 @@ class WhatUIAutomationTells(unittest.TestCase):
         controls, _ = self.world(dialog(node)).ask(window=7)
         self.assertEqual([controls[0].name, controls[-1].name], ["group 59", "innermost"])
 
+    def test_what_is_only_a_part_is_told_with_what_can_be_pressed_around_it(self) -> None:
+        part = Node("icon", 50006, MIDDLE)
+        for role, name, told in (
+            (50005, "Delete all", ("link", "Delete all")),
+            (50031, "Reset", ("split button", "Reset")),
+            (50000, "", ("button", "icon")),  # which its part names
+            (50033, "Pane", ()),
+            (50030, "Page", ()),
+        ):
+            group = Node("", 50026, MIDDLE, children=[part])
+            world = self.world(dialog(Node(name, role, MIDDLE, children=[group])))
+            [(control, *_), _] = world.ask(point=MIDDLE[:2])
+            self.assertEqual((control.name, control.held_by), ("icon", told))
+            with mock.patch.object(time, "monotonic", side_effect=iter(range(10_000))):
+                [(control, *_), _] = world.ask(point=MIDDLE[:2], seconds=1)
+            self.assertEqual((control.name, control.held_by), ("icon", ()))
+
     def test_a_list_whose_time_is_over_tells_what_it_had(self) -> None:
         with mock.patch.object(time, "monotonic", side_effect=iter(range(10_000))):
             controls, problems = self.world().ask(seconds=6, window=7)
@@ -288,8 +305,9 @@ class EveryCallFailing(unittest.TestCase):
     def world(self, automation: bool) -> FakeControls:
         rows = [Node("Of", 50020, MIDDLE), Node("", 50004, MIDDLE)]
         listing = Node("Files", 50008, Rect(100, 300, 200, 200), children=rows)
+        pressed = replace(SAVE, children=[Node("Save", 50020, MIDDLE)])
         windows = plain_dialog()
-        windows[0].root = dialog(*PARTS, listing).root
+        windows[0].root = dialog(pressed, *PARTS[1:], listing).root
         world = FakeControls(windows, automation)
         world.focus = 11
         return world
