@@ -7953,19 +7953,19 @@ SERVERS: dict[str, list[str]] = {}
 for owner, port, *advice in table_rows(_SERVERS):
     SERVERS |= {owner: advice, port: advice}
 
-# Of each kind of fault how often asking again may help, within request_retries, what other forms
-# of the request may cure it (see RUNGS), the likeliest first, and what the server did, {0} being
-# its own words, with what to do about it, {1} to {4} being the four settings above. The last four
-# are of answers that look well.
+# Of each kind of fault how often asking again may help, within request_retries (-1: not even in
+# another turn, once no other form has cured it), what other forms of the request may cure it (see
+# RUNGS), the likeliest first, and what the server did, {0} being its own words, with what to do
+# about it, {1} to {4} being the four settings above. The last four are of answers that look well.
 _FAULTS = """
-memory | 0 | | has too little memory for its model ({0}); take a smaller one, such as Qwen3-VL 2B, a
-     smaller context, or close other programs
-context | 0 | pictures | got more than its model's context holds ({0}); {1}
-pictures | 0 | pictures | takes fewer pictures in a request ({0}); set keep_last_screenshots=1
-no_vision | 0 | | has a model that cannot see images ({0}); {2}
-no_tools | 0 | text roles | takes no tools with this model ({0}); {3}
-roles | 0 | roles system text | has a chat template that refuses the order of messages ({0}); {3}
-template | 0 | text roles system | has a chat template or grammar that refuses the request ({0});
+memory | -1 | | has too little memory for its model ({0}); take a smaller one, such as Qwen3-VL 2B,
+     a smaller context, or close other programs
+context | -1 | pictures | got more than its model's context holds ({0}); {1}
+pictures | -1 | pictures | takes fewer pictures in a request ({0}); set keep_last_screenshots=1
+no_vision | -1 | | has a model that cannot see images ({0}); {2}
+no_tools | -1 | text roles | takes no tools with this model ({0}); {3}
+roles | -1 | roles system text | has a chat template that refuses the order of messages ({0}); {3}
+template | -1 | text roles system | has a chat template or grammar that refuses the request ({0});
      {3}
 no_model | 0 | | lacks the model ({0}); load it (`lms load`), choose a smaller one or set another
      lmstudio_model
@@ -7998,7 +7998,7 @@ hidden | 0 | quiet | puts all {0} tokens of a reply into the model's thoughts; s
 
 
 class Fault(NamedTuple):
-    tries: str  # further ones
+    tries: str
     rungs: str
     sentence: str
 
@@ -10910,10 +10910,6 @@ class RequestRecord(Record, kind="request"):
     parts: JsonDict = field(default_factory=dict)
 
 
-# What stays as it is, however often a run asks, once no other form of the request has cured it.
-PERMANENT_FAULTS = ("memory", "context", "pictures", "no_vision", "no_tools", "roles", "template")
-
-
 @dataclass(kw_only=True)
 class Session(Asker):
     profile: Profile
@@ -10961,7 +10957,7 @@ class Session(Asker):
         except ModelError as error:
             self.full = error.kind in ("context", "full")
             self._failures += 1
-            lasts = error.kind in PERMANENT_FAULTS
+            lasts = FAULTS[error.kind].tries == "-1"
             if asking.shrinks and error.kind == "context":
                 lasts = False
             if lasts or self._failures > config.model_failures:
