@@ -10927,6 +10927,10 @@ class Session(Asker):
     def __post_init__(self) -> None:
         self.acts = self.profile.loop in ("two_agent", "native")
 
+    @property
+    def has_model(self) -> bool:
+        return self.model.name != NO_MODEL
+
     def asking(self, role: Role, messages: Sequence[Message]) -> Asking:
         """Gives a request to a role, with its instructions and tools."""
         tools = self.profile.vocabulary.schemas(role.tools)
@@ -12180,6 +12184,10 @@ class Way:
     reach: int = 1  # so many steps may be next: more than one after it was left to the model
     left: bool = False  # to the model, until that has acted
     is_new: bool = False  # its steps are what the model does for the first row of a table
+
+    @property
+    def is_over(self) -> bool:
+        return self.next == len(self.steps)
 
     @property
     def examples(self) -> dict[str, str]:
@@ -13903,7 +13911,7 @@ class Repeat(Loop):
     def wait_for_place(self) -> tuple[Act, Look] | None:
         """Waits until the next act has its place here; if it has none, the model has the turn."""
         way = self.way
-        if way.left or way.next == len(way.steps):
+        if way.left or way.is_over:
             return None
         clock = self.run.clock
         if not way.next and way.steps[0].target:
@@ -13914,7 +13922,7 @@ class Repeat(Loop):
             step, error, look = self.nearest()
             if step.done:
                 self.go_behind(step.act)
-                if way.next == len(way.steps):
+                if way.is_over:
                     self.end(step.act)
                 return self.wait_for_place()
             if not error:
@@ -13969,7 +13977,7 @@ class Repeat(Loop):
         """
         run = self.run
         name = step.target.get("name", "")
-        if not (name and look.base64 and step.act.places and run.session.model.name != NO_MODEL):
+        if not (name and look.base64 and step.act.places and run.session.has_model):
             return None
         found = place_in(run, look, name)
         if found is None:
@@ -13999,7 +14007,7 @@ class Repeat(Loop):
             return
         if self.deed.refused:
             self.leave(Outcome("refused", self.deed.result))
-        elif self.way.next == len(self.way.steps):
+        elif self.way.is_over:
             self.end(self.deed.act)
 
     def end(self, last: Act) -> None:
@@ -14010,7 +14018,7 @@ class Repeat(Loop):
             raise End(Outcome("completed", f"{told}."))
         done = f"{way.next} acts were done again"
         checks = "; ".join(way.checks)
-        if self.run.session.model.name == NO_MODEL:
+        if not self.run.session.has_model:
             raise End(Outcome("not_proven", f"{done}; nobody looked whether: {checks}"))
         if EMPTY_QUOTE.search(checks):  # no look decides it, not even the last one
             raise End(Outcome("disproved", f"{done}; an empty quote proves nothing: {checks}"))
@@ -14027,7 +14035,7 @@ class Repeat(Loop):
         # The model hears once what was done and what was expected.
         way = self.way
         run = self.run
-        if not way.checks or run.session.model.name == NO_MODEL:
+        if not way.checks or not run.session.has_model:
             raise End(why)
         way.left = True
         if way.reach == 1:  # else it was not joined again
@@ -19914,7 +19922,7 @@ class RowRepeat(Repeat):
                 raise End(Outcome("completed", f"Windows shows it: {checks}"))
             self.run.clock.sleep(READ_S)
         is_denied = False in self.ruled(file_facts(*self.checks)).values()
-        if checks and (is_denied or self.run.session.model.name == NO_MODEL):
+        if checks and (is_denied or not self.run.session.has_model):
             raise End(Outcome("not_proven", f"Windows does not show it: {checks}"))
         if checks:
             super().end(last)
@@ -21092,7 +21100,7 @@ def tell_end(run: Run, person: Person, stats: Stats, outcome: Outcome) -> None:
         said += ", but not all was allowed"
     end = f"{said}: {outcome.text}"
     again = ""
-    if ending.goes_on and run.session.model.name != NO_MODEL:
+    if ending.goes_on and run.session.has_model:
         again = f" To go on: python agent.py --resume {logger.folder.name.removeprefix('run_')}"
     lines = [end + again, *(f"  not allowed: {refused}" for refused in progress.refusals)]
     lines += [f"  check {number} {ruling}" for number, ruling in enumerate(outcome.checks, 1)]
