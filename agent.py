@@ -4277,8 +4277,7 @@ def fold(text: str) -> str:
     """Returns a text's beginning as rules compare it: lower case, no accents, on one line."""
     plain = unicodedata.normalize("NFKD", text[:FACT_CHARACTERS]).casefold()
     seen = [char for char in plain if char.isspace() or unicodedata.category(char) not in _LEFT_OUT]
-    alike = "".join(seen).translate(_LOOK_ALIKES)
-    return " ".join(alike.split())[:FACT_CHARACTERS]
+    return " ".join("".join(seen).translate(_LOOK_ALIKES).split())[:FACT_CHARACTERS]
 
 
 def fold_label(label: str) -> str:
@@ -4296,6 +4295,10 @@ KEY_NAMES = {VK_MAP[name]: name for name in ("ctrl", "alt", "shift", "win", *rev
 
 
 ENTERING = frozenset("enter ctrl+enter ctrl+shift+enter".split())
+
+
+# What opens even what else only shows something: any click but a single one.
+OPENERS = ENTERING.union(("double_click", "triple_click"))
 
 
 def is_desktop(window: Window | None) -> bool:
@@ -4374,8 +4377,7 @@ def keys_that_empty(window: Window, control: Control | None) -> Sequence[str]:
     has_value = control is not None and control.value is not None  # a field of its dialog
     if not in_editor and (has_value or not console):
         return ()
-    said = f"{program} {fold(window.title)} {name}"
-    if re.search(UNIX_SHELL, said):
+    if re.search(UNIX_SHELL, f"{program} {fold(window.title)} {name}"):
         return ("end", "ctrl+u")
     return ("escape",)
 
@@ -4402,6 +4404,7 @@ class Typed:
     changed: str = ""  # yes: more was than a task bids, see NOTES, and is not saved
     unsent: frozenset[str] = frozenset()  # places that got what no task named, see NOTES
     own: str = ""  # all that this program typed
+    read: str = ""  # what documents and mails showed of themselves, and what was typed there
 
     def of(self, window: Window) -> Typed:
         starts = re.fullmatch(START, window.program.lower())
@@ -4412,6 +4415,10 @@ class Typed:
         last = self.last if re.fullmatch(SELECTING, self.last) else ""
         return replace(self, place=place, line=UNKNOWN, opened="", last=last)
 
+    def taken(self, line: str) -> list[str]:
+        """Returns the words of a line that were read elsewhere."""
+        return [word for word in re.findall(r"[\w@]{4,}", line.lower()) if word in self.read]
+
     def with_text(self, text: str) -> str:
         """Returns the line with what is typed into it; a new dialog has all selected."""
         if text and (not self.last or re.fullmatch(SELECTING, self.last)):
@@ -4421,6 +4428,10 @@ class Typed:
     def after(self, attempt: Attempt, window: Window) -> Typed:
         before = self.of(window)
         act = attempt.act
+        if "reads" in attempt.notes:
+            there = chain(attempt.known, attempt.inside)
+            read = " ".join([act.text, *(f"{one.name} {one.value}" for one in there), self.read])
+            before = replace(before, read=read.lower()[:200_000])  # of long documents a part
         if act.name in MOVES:
             return before
         keys = keys_of(act)
@@ -4463,7 +4474,7 @@ class Typed:
         if "brings" in attempt.notes and "\n" not in text:
             unsent |= {before.place}
         return replace(
-            before.losing(attempt, window, last, bool(replaces), bool(all_of_it)),
+            before.losing(attempt, window, last, replaces, all_of_it),
             line=line[-FACT_CHARACTERS:],
             opened=opened,
             last=last,
@@ -4472,7 +4483,7 @@ class Typed:
         )
 
     def losing(
-        self, attempt: Attempt, window: Window, last: str, replaces: bool, all_of_it: bool
+        self, attempt: Attempt, window: Window, last: str, replaces: object, all_of_it: object
     ) -> Typed:
         """Takes note of what was there before an act that types, or saves."""
         front = attempt.front or window
@@ -4487,8 +4498,6 @@ class Typed:
         elif value is not None or (replaces and re.fullmatch(SELECTED, self.last)):
             held.setdefault(place, value)
             replaced |= {place} if all_of_it else frozenset()
-        if "loses" in attempt.notes:
-            held[document_in(front, None)] = None
         if "says" in attempt.notes:  # the task has this field's new text
             replaced -= {place}
         return replace(self, held=held, replaced=replaced, changed=changed)
@@ -5136,6 +5145,9 @@ SENDS (<BROWSERS>|<CHATS>|olk\.exe) .*
 # A site as it is registered, with a short word in front: more can carry what somebody has read.
 SITE ([a-z]{1,4}\.)?(?=.{4,30}$)[a-z0-9-]+\.((com?|org|net|ac|gov)\.)?[a-z]{2,}
 # What is no search but data, or an address.
+# A number or two words of what was read.
+TAKEN .*\d.*|\S+ \S.*
+OF_PERSONS <MAIL_TITLES>|<CHAT_TITLES>|.*\.(pdf|docx?|xlsx?|txt|csv|odt)\b.*
 DATA .*(\d{6}|(\d\W?){9}|[:/\\@|<>{}=&%#]).*|\S*[^\s.]\.[^\s.]\S*|.{81,}
 # What a list holds that is named like a command: no columns, no file, no time.
 AN_ENTRY (list item|tree item|table row|data item|cell):
@@ -5253,48 +5265,39 @@ ASKING (not|never|nothing|nicht|nichts|nie|niemals|kein\w*|whether|ob|how|what|w
     |where|when|why|wie|was|wo|wann|wer|wen|wem|warum|welche\w*|comment|quand|quels?|quelles?
     |pourquoi|que|qui|como|cuando|cual\w*|donde|quien|por ?que)
 BEGINS (.*([,;:!?()/–—…]|\.\s)\s*|.*\b(and|und|et|or|oder|ou)\s|\W+)?
-BIDS |what a client calls|<BEGINS>((in|into|at|on|with
-    |using|from|under|below|above|after|before|behind|im|ins|an|am
-    |auf|mit|bei|beim|unter|nach|aus|vor|hinter|dans|a|au|avec|sur|sous|en|con|al|de
-    )\s((?!<ASKING>\b)\S{1,40}\s){,12}
-    |((?!<ASKING>\b)\S{1,40}\s){,12}(please|then|also|now|you
-    |(you|me|want|need|like|notepad|paint|word|excel)\sto|bitte|dann|auch|nun|jetzt|danach|puis
-    |ensuite|y|e|luego|favor|plait
-    )\s)?
-    (repeat|write|rewrite|type|retype|enter|fill|change|save|store|restore|add|append|insert|prepend
-    |note
-    |jot|record|put|set|reset|make(?!\ssure)|create|draw|paint|sketch
-    |name(?=\s(it|the\s(file|folder))\b)|call(?=\s\S{1,60}\.)|rename|delete|remove|erase|clear|cut
-    |replace|substitute|correct|fix|format|reformat|bold|underline|italici[sz]e|highlight|mark
-    |edit|modify|update|adjust|adapt|paste|copy|duplicate|move|sort|merge|split|convert|transcribe
-    |compose|draft|prepare|produce|generate|build|design|develop|program|implement|complete|finish
-    |extend|shorten|reword|rephrase|polish|improve|tidy|clean|organi[sz]e|arrange|rearrange
-    |reorder|swap|exchange|undo|redo|revert|cancel|archive|tag|annotate|comment|accept|reject
-    |approve|assign|export|import|download|print|scann?|upload|send|reply|forward|schedule|apply
-    |enable|disable|activate|deactivate|turn|switch|toggle|tick|untick|uncheck|configure|install
-    |uninstall|increase|decrease|raise|lower|reduce|enlarge|round|resize|crop|rotate|flip|blur
-    |align|cent(er|re)|indent|colou?r|encrypt|protect|hide|sum|total|multiply
+BIDS |what a client calls|<BEGINS>((in|into|at|on|with|using|from|under|below|above|after|before
+    |behind|im|ins|an|am|auf|mit|bei|beim|unter|nach|aus|vor|hinter|dans|a|au|avec|sur|sous|en|con
+    |al|de)\s((?!<ASKING>\b)\S{1,40}\s){,12}|((?!<ASKING>\b)\S{1,40}\s){,12}(please|then|also|now
+    |you|(you|me|want|need|like|notepad|paint|word|excel)\sto|bitte|dann|auch|nun|jetzt|danach|puis
+    |ensuite|y|e|luego|favor|plait)\s)?(repeat|write|rewrite|type|retype|enter|fill|change|save
+    |store|restore|add|append|insert|prepend|note|jot|record|put|set|reset|make(?!\ssure)|create
+    |draw|paint|sketch|name(?=\s(it|the\s(file|folder))\b)|call(?=\s\S{1,60}\.)|rename|delete|remove
+    |erase|clear|cut|replace|substitute|correct|fix|format|reformat|bold|underline|italici[sz]e
+    |highlight|mark|edit|modify|update|adjust|adapt|paste|copy|duplicate|move|sort|merge|split
+    |convert|transcribe|compose|draft|prepare|produce|generate|build|design|develop|program
+    |implement|complete|finish|extend|shorten|reword|rephrase|polish|improve|tidy|clean|organi[sz]e
+    |arrange|rearrange|reorder|swap|exchange|undo|redo|revert|cancel|archive|tag|annotate|comment
+    |accept|reject|approve|assign|export|import|download|print|scann?|upload|send|reply|forward
+    |schedule|apply|enable|disable|activate|deactivate|turn|switch|toggle|tick|untick|uncheck
+    |configure|install|uninstall|increase|decrease|raise|lower|reduce|enlarge|round|resize|crop
+    |rotate|flip|blur|align|cent(er|re)|indent|colou?r|encrypt|protect|hide|sum|total|multiply
     |take(?!\san?\s(\S{1,20}\s)?look)|give(?!\sme\b)|dictate|register|submit|book|pay|buy|sign
     |(be)?schreib|tipp|ander|verander|bearbeit|speicher|sicher|trag|fug|gib(?!\smir)|setz
-    |stell(?!e?\sfest)|leg|losch|entfern|streich|ersetz|tausch|korrigier|verbesser|berichtig
-    |benenn|formatier|mach(?![^,;:!?]{,60}\s(auf|zu)\b)|erstell|erzeug|zeichn
-    |mal(?!\s(sehen|schauen))|notier|erganz|kopier|verschieb|markier|unterstreich|full|schalt
-    |aktivier|deaktivier|sortier|druck|exportier|importier|lad|send|schick|antwort|verfass|entwirf
-    |programmier|wandl|wandel|dreh|schneid|vergrosser|verkleiner|erhoh|senk|verringer|hang|heb
-    |ruck|farb|nummerier|buch|bestell|kauf|konvertier|pass|(re|de)?ecri(s|re|vez)|tape|saisi\w{,5}
-    |rempli\w{,5}|modifie|enregistre|sauvegarde|ajoute|inser|renomme|supprime|efface|remplace
-    |corrige|met|mets|mettre|mettez|cree|dessine|copie|colle|deplace|complete|souligne
-    |escrib\w{,5}|teclea|introdu\w{,5}|rellena|cambia|modifica|guarda|anad\w{,5}|agrega|inserta
-    |anota|renombra|elimina|borra|reemplaza|sustitu\w{,5}|correg\w{,5}|corrig\w{,5}|pon|poner|crea
-    |dibuja|copia|pega|muev|mover|completa|edita
-    )(e|en|n|r|z|er|ez)?\b(?!')
-    (?![^,;:!?]{,60}\b(nothing|nichts|nicht|rien|nada|pas)\b(?! (else|anderes|sonst))).*
-    |<BEGINS>((?!<ASKING>\b)\S{1,40}\s){,20}\S{,20}(schreiben|andern|tragen|geben|fugen|fullen
-    |loschen|entfernen|ersetzen|speichern|benennen|korrigieren|formatieren|erganzen|notieren
+    |stell(?!e?\sfest)|leg|losch|entfern|streich|ersetz|tausch|korrigier|verbesser|berichtig|benenn
+    |formatier|mach(?![^,;:!?]{,60}\s(auf|zu)\b)|erstell|erzeug|zeichn|mal(?!\s(sehen|schauen))
+    |notier|erganz|kopier|verschieb|markier|unterstreich|full|schalt|aktivier|deaktivier|sortier
+    |druck|exportier|importier|lad|send|schick|antwort|verfass|entwirf|programmier|wandl|wandel|dreh
+    |schneid|vergrosser|verkleiner|erhoh|senk|verringer|hang|heb|ruck|farb|nummerier|buch|bestell
+    |kauf|konvertier|pass|(re|de)?ecri(s|re|vez)|tape|saisi\w{,5}|rempli\w{,5}|modifie|enregistre
+    |sauvegarde|ajoute|inser|renomme|supprime|efface|remplace|corrige|met|mets|mettre|mettez|cree
+    |dessine|copie|colle|deplace|complete|souligne|escrib\w{,5}|teclea|introdu\w{,5}|rellena|cambia
+    |modifica|guarda|anad\w{,5}|agrega|inserta|anota|renombra|elimina|borra|reemplaza|sustitu\w{,5}
+    |correg\w{,5}|corrig\w{,5}|pon|poner|crea|dibuja|copia|pega|muev|mover|completa|edita)(e|en|n|r
+    |z|er|ez)?\b(?!')(?![^,;:!?]{,60}\b(nothing|nichts|nicht|rien|nada|pas)\b(?! (else|anderes
+    |sonst))).*|<BEGINS>((?!<ASKING>\b)\S{1,40}\s){,20}\S{,20}(schreiben|andern|tragen|geben|fugen
+    |fullen|loschen|entfernen|ersetzen|speichern|benennen|korrigieren|formatieren|erganzen|notieren
     |erstellen|zeichnen|kopieren|verschieben|markieren|streichen|machen|setzen|stellen|schalten
-    |bearbeiten|sortieren|drucken|exportieren|herunterladen
-    )(\W*|[,;:!?.].*|
-    \s(und|oder)\s.*)
+    |bearbeiten|sortieren|drucken|exportieren|herunterladen)(\W*|[,;:!?.].*|\s(und|oder)\s.*)
 # Keys, and turns of the wheel, that choose in what holds one of several values; and its buttons.
 CHOICES combo box|slider|spinner|radio button
 MATTERS (split )?button|checkbox|switch|<CHOICES>
@@ -5391,8 +5394,6 @@ def folder_told(attempt: Attempt, window: Window) -> list[str]:
 
 def is_elsewhere(attempt: Attempt, window: Window) -> bool:
     """Tells whether a window of Explorer may show a folder of another disk that no task names."""
-    if not (window.title and has_form("EXPLORER", window.program)):
-        return False
     told = folder_told(attempt, window)
     task = f" {attempt.task.lower()}"
     names = re.split(r" - | \(", window.title)
@@ -5401,21 +5402,24 @@ def is_elsewhere(attempt: Attempt, window: Window) -> bool:
         f" {one}" in task for one in drives
     )
     sticks = has_form("STICKS", window.title) and has_form("STICKS", task)
-    if named or sticks:
+    if named or sticks or not window.title:
         return False
     at_home = any(has_form("AT_HOME", text) for text in told)
     return not at_home or any(has_form("ELSEWHERE", text) for text in told)
 
 
-def kind_of_item(attempt: Attempt, window: Window, label: str) -> str:
+def kind_of_item(attempt: Attempt, window: Window, label: str, does: str) -> str:
     """`shows` or `runs`: what opening an item does; empty where that is not known."""
+    explores = has_form("EXPLORER", window.program)
+    if explores and does not in OPENERS and not has_form("OPENS", label):
+        return "shows"
     # What a double click, Enter, or Open in its menu is about.
     name = [*true_names(attempt.known), label][0]
     picked = re.fullmatch(rf"{A_CLICK}\((.*)\)", attempt.typed.opened)
     if picked and (has_form("OPENS", label) or not name):
         name = picked[1]
     opens = [name] if has_form("ENDING_KNOWN", name) else []
-    if has_form("EXPLORER", window.program):  # it leaves endings out: only the folder knows
+    if explores:  # it leaves endings out: only the folder knows
         said = [f"{kind} {name}" for kind in ("folder", "ordner", "dossier", "is in")]
         said += [f"{name} folder"] + [name] * has_form("ENDING_SHOWS", name)
         shows = any(is_in_task(one, attempt.task) for one in said)
@@ -5553,6 +5557,9 @@ address | does=drag | program=<BROWSERS> | control=<ADDRESS_BAR>
 address | text=.+ | line=\??\s*((java|vb)script|data|view-source|file|blob|filesystem):.*
      | program=<BROWSERS>
 address | label=(.*\n)?(paste and (go|search)|einfugen und)\b.*
+share | program=<BROWSERS> | taken=<TAKEN> | enters=yes | runner= | title=(?!<OF_PERSONS>$).*
+share | program=<BROWSERS> | taken=<TAKEN> | does=<A_CLICK>|space | in=(split )?button|image
+     | title=(?!<OF_PERSONS>$).* | label=(?!(.*\n)?<LEAVING>$).+
 share | sends=yes | does=<PASTES> | program=(?!<CHATS>).*
 share | sends=yes | label=<PASTES_LABEL> | program=(?!<CHATS>).*
 share | title=(\w+\s)?(share|sharing|teilen|freigeb\w*|freigabe|partag\w*
@@ -5848,10 +5855,6 @@ move | program=<BROWSERS> | does=drag | between=yes | in=pane|image | title=(?!<
 
 Facts = Mapping[str, str]
 
-# What opens even what else only shows something: any click but a single one.
-OPENERS = ENTERING.union(CLICK_TOOLS).difference(
-    ("click", "click_here", "right_click", "middle_click")
-)
 # With one of these a dialog is a form, which asks nothing.
 FORM_PARTS = frozenset("tab, tabs, radio button, slider, spinner, list, tree, table".split(", "))
 ANSWERS_MOST = 7
@@ -5914,9 +5917,9 @@ shell | runner=shell | own=(?!.*\b(cd|chdir|pushd)\b|.*\b[a-z]:).* | command=(?i
 shell | runner=shell | program=<PATH_SHELLS>\.exe | command=(?i)<SHELL_SHOWS>
 shell | runner=shell | title=(.*\b)?<PATH_SHELLS>\b.*|.*\w@\w.* | command=(?i)<SHELL_SHOWS>
 shell | runner=shell | control=.*\b<PATH_SHELLS>\b.* | command=(?i)<SHELL_SHOWS>
-web | runner=web|start|address|dialog | command=(?i)https?://<SITE>/?
-web | runner=web | command=(?i)<SITE>/?|
-words | runner=web | line=[^?].* | command=(?!(<DATA>)$).+
+web | runner=web|start|address|dialog | taken=(?!<TAKEN>$).* | command=(?i)https?://<SITE>/?
+web | runner=web | taken=(?!<TAKEN>$).* | command=(?i)<SITE>/?|
+words | runner=web | taken=(?!<TAKEN>$).* | line=[^?].* | command=(?!(<DATA>)$).+
 address | runner=address | command=(?i)(c:\\users\\[\w -]+\\)?
     (this pc|dieser pc|ce pc|este equipo|desktop|documents
     |dokumente|downloads|pictures|bilder|music|musik|videos|)
@@ -5945,6 +5948,8 @@ brings | sends=yes | does=<PASTES>
 brings | sends=yes | label=<PASTES_LABEL>
 selects | enters=yes | line=\?*<RANGE>\n?
 says | text=.+ | named=yes | in=edit|combo box
+reads | program=(?!<BROWSERS>|<EXPLORER>|<START>|<LAUNCHERS>).+
+reads | program=<BROWSERS> | title=<OF_PERSONS>|<KEPT_AT_ONCE>|<WEIGHTY> | runner=(?!web).*
 changes | bidden= | quoted= | text=.*\S.* | runner=|console | control=(?!<FINDING>|<FILE_FIELDS>).*
      | title=(?!<FORM_SHOWS>$).* | program=(?!<BROWSERS>|<EXPLORER>).*
 changes | bidden= | in=<FIELDS_THERE>|<CELLS>|pane|image|text| | runner=|console
@@ -5959,8 +5964,8 @@ changes | bidden= | does=drag | in=(?!scroll ?bar|thumb|title bar|window|separat
      | program=(?!<BROWSERS>|<EXPLORER>).*
 changes | bidden= | in=<CHOICES>|checkbox|switch | does=<A_CLICK>|<CHOOSES>|space
      | control=(?!.*\b(<NARROWS>|all|alle)\b).*
-loses | text=.*\w.* | named= | in=<CELLS> | holds=.+ | opened=(?!f2).*
-loses | does=(shift\+)?.|space|delete|backspace | in=<CELLS> | holds=.+ | opened=(?!f2).*
+changes | text=.*\w.* | named= | in=<CELLS> | holds=.+ | opened=(?!f2).*
+changes | does=(shift\+)?.|space|delete|backspace | in=<CELLS> | holds=.+ | opened=(?!f2).*
 """)
 
 
@@ -5986,7 +5991,6 @@ def does_of(attempt: Attempt) -> str:
 def label_pressed(attempt: Attempt, does: str) -> str:
     """As the model calls it, and on the last line as Windows does."""
     opens = does in OPENERS
-    shows = any(has_form("SHOWING", control.role) for control in attempt.known)
     names = [attempt.act.label]
     if does in MOVES:
         return ""
@@ -5996,7 +6000,7 @@ def label_pressed(attempt: Attempt, does: str) -> str:
         buttons = [control.name for control in attempt.buttons]
         begin = [name for name in buttons if f" {does[4:]}" in f" {fold_label(name)}"]
         names = begin or [name for name in buttons if does[4:] in fold_label(name)]
-    elif shows and not opens:
+    elif not opens and any(has_form("SHOWING", control.role) for control in attempt.known):
         entry = attempt.known[-1]
         names = [entry.name] if has_form("AN_ENTRY", f"{entry.role}: {entry.name}") else []
     elif opens or does == "space" or not attempt.act.types:
@@ -6010,23 +6014,21 @@ def is_dialog(window: Window) -> bool:
     return bool(window.owner) or has_form("DIALOGS", window.class_name)
 
 
-def kind_of_dialog(attempt: Attempt, window: Window, facts: Facts) -> str:
+def kind_of_dialog(attempt: Attempt, window: Window, facts: Facts, label: str) -> str:
     """`asks` for a message box: answers, and nothing to fill in; `line` for one to fill in."""
     if not is_dialog(window):
-        label = facts["label"].rpartition("\n")[2]
         return "asks" if label and answers_there(attempt, label) else ""
-    by_class = has_form("DIALOGS", window.class_name)
     roles = {control.role for control in attempt.inside}
     if not roles:  # then by what is done there
         if len(facts["text"]) > 1 or facts["in"] in ("field", *FIELDS):
             return "line"
-        return "asks" if by_class or attempt.unanswered else ""
-    if not roles.isdisjoint(FORM_PARTS):
-        return "" if roles.isdisjoint(FIELDS) else "form"
-    if not roles.isdisjoint(FIELDS):
-        return "line"
-    answers = [one for one in attempt.buttons if not has_form("CLOSING", one.name)]
-    return "asks" if 1 < len(answers) <= ANSWERS_MOST else ""
+        return "asks" if has_form("DIALOGS", window.class_name) or attempt.unanswered else ""
+    if roles & FIELDS:
+        return "form" if roles & FORM_PARTS else "line"
+    if roles & FORM_PARTS:
+        return ""
+    answers = sum(not has_form("CLOSING", one.name) for one in attempt.buttons)
+    return "asks" if 1 < answers <= ANSWERS_MOST else ""
 
 
 def answers_there(attempt: Attempt, label: str) -> bool:
@@ -6054,8 +6056,7 @@ def is_left(attempt: Attempt, window: Window, label: str, asks: bool) -> bool:
     """Tells whether this answers nothing, says no to a risk, or answers as the task says."""
     # Of what does one thing and another, as "book and close" does, no half is all.
     said = said_by(re.sub(r"\b(and|und|et)\b", "", label.partition(",")[0]), ANSWERS)
-    texts = [control.name for control in attempt.inside if control.role not in ANSWERING]
-    about = fold("; ".join(texts))
+    about = fold("; ".join(one.name for one in attempt.inside if one.role not in ANSWERING))
     title = fold(window.title)
     if "refuses" in said and not re.search(PATTERNS["SAVING"], about or title):
         return bool(said_by(f"{title}; {about}", COMMANDS))
@@ -6098,8 +6099,9 @@ def decides(attempt: Attempt, label: str) -> bool:
             if abs(one.rect.top - item.rect.top) <= 120
             and abs(one.rect.left - item.rect.left) < 500
         ]
-        declines = any(has_form("DECLINES", name) for name in names if name != label)
-        if not declines or len(names) > BESIDE_MOST:
+        if len(names) > BESIDE_MOST or not any(
+            has_form("DECLINES", name) for name in names if name != label
+        ):
             return False
     # From elsewhere it is the default one, or one by its letter.
     said = [said_by(name, ANSWERS) for name in names if label not in names or name == label]
@@ -6123,9 +6125,9 @@ def lines_there(attempt: Attempt, line: str) -> str:
 
 def name_there(attempt: Attempt, line: str) -> str:
     """Returns what is the name of a file in a dialog, but for one that the task has."""
-    fields_there = [one for one in attempt.inside if has_form("FILE_FIELDS", one.name)]
-    names = [one.value or "" for one in fields_there]
-    files = [ntpath.basename(name.strip(' "\n')) for name in (line, *names)]
+    names = [line]
+    names += [one.value or "" for one in attempt.inside if has_form("FILE_FIELDS", one.name)]
+    files = [ntpath.basename(name.strip(' "\n')) for name in names]
     return without_named(files, attempt.task, "\n").strip(UNKNOWN + "\n")
 
 
@@ -6139,7 +6141,9 @@ def name_there(attempt: Attempt, line: str) -> str:
 # sends (yes: see SENDS), unsent (yes: it holds what no task named), across (yes: it ends in
 # another window), between (yes: it ends on another control), elsewhere (yes: see
 # there), file (the title without what the task names), holds (a control's value), others (yes: that
-# of what gets the text is none of this program's).
+# of what gets the text is none of this program's); bidden (yes: the task bids to change something),
+# quoted (yes of a text that the task has in quotes), changed, taken (words of the line that were
+# read, see Typed, and that the task does not name).
 def facts_of(attempt: Attempt) -> Facts:
     """Returns the facts that rules are held against."""
     window = next(iter(attempt.reached), Window(0, ""))
@@ -6149,7 +6153,7 @@ def facts_of(attempt: Attempt) -> Facts:
     text = attempt.act.text
     line = typed.with_text(text)
     so = {
-        "elsewhere": is_elsewhere(attempt, front),
+        "elsewhere": has_form("EXPLORER", front.program) and is_elsewhere(attempt, front),
         "named": is_in_task(text.strip(), attempt.task),
         "sends": has_form("SENDS", f"{window.program} {window.class_name}"),
         "between": len({control.name for control in attempt.known}) > 1,
@@ -6172,6 +6176,7 @@ def facts_of(attempt: Attempt) -> Facts:
         "does": does,
         "text": text,
         "path": lines_there(attempt, line),
+        "taken": without_named(typed.taken(line), attempt.task, " "),
         "label": label_pressed(attempt, does),
         "in": "field" if typed.line.strip(UNKNOWN) else "",
         **dict.fromkeys(("control", "holds", "decides"), ""),
@@ -6180,15 +6185,14 @@ def facts_of(attempt: Attempt) -> Facts:
         "program": window.program.lower(),
         "class": window.class_name.lower(),
         "about": fold("; ".join(control.name for control in attempt.inside)),
-        "saves": name_there(attempt, line),
+        "saves": name_there(attempt, line) if has_form("SAVE_TITLES", window.title) else "",
     }
     if attempt.known:
         facts |= {"in": attempt.known[0].role, "holds": attempt.known[0].value or ""}
         facts["control"] = fold(attempt.known[-1].name) or "unnamed"
     label = facts["label"].rpartition("\n")[2]
-    opens = does in OPENERS or not has_form("EXPLORER", front.program) or has_form("OPENS", label)
-    facts["kind"] = kind_of_item(attempt, front, label) if opens else "shows"
-    facts["dialog"] = kind_of_dialog(attempt, window, facts)
+    facts["kind"] = kind_of_item(attempt, front, label, does)
+    facts["dialog"] = kind_of_dialog(attempt, window, facts, label)
     if label and is_left(attempt, window, label, facts["dialog"] == "asks"):
         facts["dialog"] = "left"
     elif decides(attempt, label):
@@ -6232,8 +6236,8 @@ def lines_run(attempt: Attempt, facts: Facts) -> Iterable[str]:
         return ()
     line = facts["line"]
     if facts["runner"] not in ("shell", "console"):  # what Windows tells is what will be entered
-        fields_there = [*attempt.known, *attempt.inside]
-        values = [control.value for control in fields_there if control.role in FIELDS]
+        there = chain(attempt.known, attempt.inside)
+        values = [control.value for control in there if control.role in FIELDS]
         typed = line
         line = next(filter(None, values), typed)
         # Explorer's bar may not yet tell what was typed.
@@ -6292,8 +6296,9 @@ def site_of(attempt: Attempt) -> str:
     values = {bar.value for bar in bars if bar.value}
     if len(values) != 1 or not _SECRET_NAME.search(attempt.act.text):
         return ""  # a page may have a field that is called so, too
-    host = re.split(r"[/?#\\]", re.sub(r"^\w+://", "", values.pop().strip()))[0]
-    return host.rpartition("@")[2].partition(":")[0].lower()
+    return (
+        re.sub(r"(?s)\s*(\w+://)?([^/?#\\]*@)?([^/?#\\:]*).*", r"\3", values.pop()).strip().lower()
+    )
 
 
 def place_name(attempt: Attempt) -> str:
@@ -6301,8 +6306,7 @@ def place_name(attempt: Attempt) -> str:
     # As it is written into a setting: it is of letters that have no meaning there.
     window = next(iter(attempt.reached), Window(0, "", "this window"))
     name = window.title.rpartition(" - ")[2].strip()
-    known = name if re.fullmatch(r"[\w ]{3,40}", name) else window.program
-    return site_of(attempt) or known
+    return site_of(attempt) or (name if re.fullmatch(r"[\w ]{3,40}", name) else window.program)
 
 
 def question_about(attempt: Attempt) -> str:

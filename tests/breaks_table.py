@@ -115,6 +115,7 @@ ROWS = (
     ("key-typed", "Facts", "what is typed by keys is a part of the line", "Typed.after", 'act.text or (keys and character_of(keys.replace("space", " ").split("+")))', "act.text"),
     ("part-lost", "Facts", "a document that cannot be read is lost where nobody knows what was selected", "Typed.losing", "re.fullmatch(SELECTED, self.last)", "False"),
     ("unbidden", "Facts", "what a task only reads is not changed and saved unasked", "Typed.losing", '"yes" if "changes" in attempt.notes else self.changed', "self.changed"),
+    ("read-before", "Facts", "what was read is not told to a search unasked", "Typed.after", '"reads" in attempt.notes', "False"),
     ("type-column", "Labels", "a file's type tells what opening it does", "kind_of_item", '[f"type {value}" for', '["folder" for'),
     ("approval-age", "Actuator", "a person's yes holds for a while only", "gate_confirm", "actuator.clock.now() > until", "actuator.clock.now() < 0"),
     ("approval-look", "Actuator", "a yes holds only while the same control is there", "gate_confirm", "what_a_yes_is_for(attempt) != wanted", "not wanted"),
