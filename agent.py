@@ -708,7 +708,7 @@ def file_layer(path: str) -> dict[str, JsonDict]:
 
 def split_list(setting: str) -> list[str]:
     """Returns the items of a setting that ; separates, in lower case."""
-    return [item.strip().lower() for item in setting.split(";") if item.strip()]
+    return [*filter(None, map(str.strip, setting.lower().split(";")))]
 
 
 ####################################################################################################
@@ -1272,11 +1272,11 @@ class Act:
         given = {**self.args}
         if not by_name:  # in a grammar the name is the model's sentence
             given.pop("element_name", None)
-        subject = [name for name in SUBJECTS if given.get(name)][:1]
+        subject = next(filter(given.get, SUBJECTS), "")
         if given.get("text") == "":  # of a row's empty cell, or --with NAME=
             return f'{self.name.replace("_", " ")} "" (nothing)'
         if subject:
-            given = {name: given[name] for name in (*subject, "modifiers", "then") if name in given}
+            given = {name: given[name] for name in (subject, "modifiers", "then") if name in given}
         return f"{self.name.replace('_', ' ')} {shown_args(given)}".strip()
 
     def __str__(self) -> str:
@@ -10995,18 +10995,20 @@ class Session(Asker):
         """Returns the reply; both stand in log and journal, each part of a request once."""
         self.requests += 1
         hide = self.logger.hide
-        told = [(settings, json.dumps(settings, ensure_ascii=False))]
+        asked = [settings]
+        told = [json.dumps(settings, ensure_ascii=False)]
         pictures = 0  # bytes of the request
         image_tokens = 0
         for message in messages:  # whatever it came from: what leaves holds no secret
             message = replace(message, **hide(vars(message)))
             pictures += len(message.image)
             image_tokens += message.image_tokens
-            told.append((message.to_json(), str(message)))
+            asked.append(message.to_json())
+            told.append(str(message))
         sent = []
         parts: JsonDict = {}
         fresh = []
-        for part, text in told:
+        for part, text in zip(asked, told, strict=True):
             stored = redact(json.dumps(part))
             name = hashlib.sha256(stored.encode()).hexdigest()[:12]
             sent.append(name)
@@ -11014,7 +11016,7 @@ class Session(Asker):
                 self._logged.add(name)
                 parts[name] = json.loads(stored)
                 fresh.append(text)
-        body = request_body(*(part for part, _ in told))
+        body = request_body(*asked)
         call = self.requests
         title = f"REQUEST {call} to {role.name}: {len(messages)} messages, {len(body)} bytes"
         self._tell_exchange(title, fresh)
