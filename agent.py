@@ -11933,7 +11933,9 @@ class Typing:
             return "in which letters choose a row"
         if to.fixed or to.role in TEXTLESS:
             return "which takes no text"
-        return "not what was clicked" if place and not self.is_at(to, place) else ""
+        if not place or self.is_at(to, place):
+            return ""
+        return "not what was clicked (without a position the text goes to it)"
 
     def refuse(self, control: Control | None, why: str = "") -> None:
         """Raises ToolError for one that letters change silently, or for this reason."""
@@ -13602,12 +13604,13 @@ def perform(run: Run, act: Act, look: Look) -> Deed:
         return check_completion(run, act, act.said, CLAIM.search(act.said) is not None)
     if act.name == "report_status":
         result = GOAL_STATUS.format(args["goal_identifier"], args["completion_status"])
+        begun = progress.touched or run.profile.repeats
+        if not begun:
+            result += ": not accepted, since nothing was done yet. Do the first step for it"
         if not args["completion_status"].upper().startswith(STATUS_FOR_REVIEW):
             return Deed(act, result, helped=is_watching(run, look))
-        if not (progress.touched or run.profile.repeats):
-            not_yet = "not accepted, since nothing was done yet. Do the first step for it"
-            return Deed(act, f"{result}: {not_yet}")
-        progress.needs_review = True
+        if begun:
+            progress.needs_review = True
         return Deed(act, result)
     if act.name == "failed":  # which only a grammar can say
         if run.has_planner:  # which may know another way
@@ -14101,7 +14104,10 @@ LAST_ACTION: {done}
 CHANGED: region {region} on the grid
 NOTE: the last {stalled} turns made no progress; do something different.
 CURRENT_TURN: {turn!s} of {most!s}
-Check the last action, then call one tool."""
+{call}"""
+# A small model that is asked to check the last action reports a status instead of acting.
+CALL_NEXT = "If the last action worked, do what {} next: call one tool."
+CALL_FIRST = "Nothing was done yet. Do the first step of {}: call one tool."
 CLOSER_PICTURE = """CLOSER LOOK: the picture shows a quarter of the screen in full detail; \
 positions are on its own grid. After one action it shows all again."""
 ONLY_DESKTOP = "none, only the desktop: no program is open. open_app starts one"
@@ -14261,8 +14267,11 @@ class TwoAgents(Loop):
         listed = run.controls.listed(look)
         last = progress.memory.get_last_action_for_validation()
         behind = [*filterfalse(partial(same_window, look.frame.window), run.eyes.windows())]
+        orders = run.profile.report.orders if progress.execution_instructions else "TASK"
+        asks = f"{orders} {'ask' if orders.endswith('S') else 'asks'} for"
         return fill_form(
             EXECUTOR_FORM,
+            call=CALL_NEXT.format(asks) if progress.touched else CALL_FIRST.format(orders),
             window=ONLY_DESKTOP if is_desktop(look.frame.window) else title_text(look.frame.window),
             closer=CLOSER_PICTURE if look.frame.whole else "",
             listed=listed and LISTED.format(listed),

@@ -297,6 +297,31 @@ class TwoAgents(EngineCase):
             trial = self.playing(lambda _, s=status, a=acts: next(a, reports(s)), max_steps=3)
             trial.run()
             self.assertEqual(trial.server.roles[:4], ["planner", "executor", "executor", "planner"])
+        trial = self.playing(reports("IN_PROGRESS"), max_steps=3)
+        trial.run()
+        self.assertIn("not accepted, since nothing was done yet", user_text(trial.requests[2]))
+
+    def test_the_executor_is_asked_for_the_next_step_and_for_the_first_one_before_any_was_done(
+        self,
+    ) -> None:
+        for profile, press, orders in (
+            ("planner", call("press_keyboard_key", key="tab"), "INSTRUCTIONS ask"),
+            ("commander", call("press_key", key="tab"), "CURRENT_BRIEF asks"),
+        ):
+            named = orders.split()[0]
+            replies = itertools.chain([call("wait", seconds=1)], itertools.repeat(press))
+
+            def decide(request: Json, plan: Json = PLANS[profile], rest: Any = replies) -> Json:
+                return plan if role_of(request) == "planner" else next(rest)
+
+            trial = self.trial(decide, profile, max_steps=3)
+            trial.run()
+            asked = [
+                user_text(r).splitlines()[-1] for r in trial.requests if role_of(r) != "planner"
+            ]
+            first = f"Nothing was done yet. Do the first step of {named}: call one tool."
+            later = f"If the last action worked, do what {orders} for next: call one tool."
+            self.assertEqual(asked[:3], [first, first, later], profile)
 
     def test_in_a_next_task_the_executor_is_told_of_turns_that_it_has(self) -> None:
         trial = self.playing(self.clicks(), max_steps=3)

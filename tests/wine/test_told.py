@@ -146,7 +146,10 @@ class Told(unittest.TestCase):
         beside = form.pixel("Street")
         beside[1] += 20  # between two fields
         for place, refusal in (
-            (beside, "keyboard is in 'Name:' (edit), not what was clicked; nothing was typed"),
+            (
+                beside,
+                "keyboard is in 'Name:' (edit), not what was clicked (without a position the text goes to it)",
+            ),
             (form.pixel("Country", down=0.1), "'Country:' (combo box) is a list that drops down"),
         ):
             told = self.do("type_text_input", text="Malta", element_name="It", position=place)
