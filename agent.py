@@ -5298,6 +5298,8 @@ BIDS |what a client calls|<BEGINS>((in|into|at|on|with|using|from|under|below|ab
     |fullen|loschen|entfernen|ersetzen|speichern|benennen|korrigieren|formatieren|erganzen|notieren
     |erstellen|zeichnen|kopieren|verschieben|markieren|streichen|machen|setzen|stellen|schalten
     |bearbeiten|sortieren|drucken|exportieren|herunterladen)(\W*|[,;:!?.].*|\s(und|oder)\s.*)
+# Where Windows tells nothing but the window, and only the model says what is there.
+UNTOLD |pane|window|group|field
 # Keys, and turns of the wheel, that choose in what holds one of several values; and its buttons.
 CHOICES combo box|slider|spinner|radio button
 MATTERS (split )?button|checkbox|switch|<CHOICES>
@@ -5710,7 +5712,9 @@ weighty | program=<LEDGERS> | does=<A_CLICK>|space | in=(split )?button
     |menu item | dialog=(?!left).*
      | label=(?!(.*\n)?(<ONLY_LOOKS>)$).+
 weighty | program=<REMOTES> | does=<A_CLICK>|enter|space | in=(split )?button | dialog=(?!left).*
-weighty | program=<REMOTES> | does=(double|triple)_click
+weighty | program=<REMOTES> | in=<UNTOLD>|image|control | does=<PRESSES>|drag|space|(shift\+)?.|win
+    |(alt|win)\+.*|ctrl\+(?!c$).+|f\d+|backspace|insert
+weighty | program=<REMOTES> | in=<UNTOLD>|image|control | text=.+ | named=
 run | program=<FILERS> | does=((ctrl|alt|shift)\+)*enter|(double|triple)_click | kind=|runs
 move | program=<FILERS> | does=(shift\+)?f[5-8]
 run | program=<FILERS> | text=.+ | in=combo box | enters=
@@ -5786,9 +5790,13 @@ run | enters=yes | program=<EXPLORER> | opened=<A_CLICK>\(<RUNNABLE>
 unknown | plain= | does=<PRESSES>|enter|space | in=(split )?button|menu item|control|image|switch
      | dialog=(?!left|line|form).* | label=(?!(.*\n)?(<FORM_GOES_ON>|<WHOLE_MENUS>)$).+
      | title=(?!<FORM_SHOWS>$).*
-unknown | plain= | in=|field|pane|window | does=<PRESSES> | dialog=(?!left).*
-     | label=(?!<FORM_GOES_ON>$|<WHOLE_MENUS>$|<FIELD_WORDS>$).+
-unknown | plain= | in= | does=enter
+unknown | plain= | in=<UNTOLD> | does=<PRESSES>
+unknown | plain= | in=<UNTOLD> | does=enter|space|(shift\+)?.|<PASTES>
+unknown | plain= | bidden= | in=<UNTOLD> | does=drag
+unknown | plain= | in=<UNTOLD> | text=.+ | named= | program=.+
+unknown | program=<BROWSERS>|<CHATS>|<MAILS> | does=<PRESSES>|space
+     | in=(split )?button|image|control|switch|menu item | control=unnamed
+unknown | program=<BROWSERS> | does=<PRESSES> | in=pane|window
 unknown | plain= | owned= | does=alt\+[a-dgj-mp-suxyz]
 unknown | plain= | in=checkbox|switch | does=<A_CLICK>|space
      | about=(?!(.*; )?(<TAKES_OVER>)(; .*)?$).* | label=(?!(.*\n)?(<FORM_GOES_ON>|<PERSONAL>)$).+
@@ -6384,8 +6392,12 @@ def risks_to_confirm(attempt: Attempt, config: Config, apart: bool = False) -> l
     facts = facts_of(attempt)
     if facts["enters"] or facts["runs"]:
         attempt.enters = facts["runs"] or facts["line"].strip(UNKNOWN)
+    judged = [facts]
     whole = attempt.held
-    judged = [facts] if whole.known == attempt.known else [facts, facts_of(whole)]
+    if whole.known != attempt.known:
+        judged.append(facts_of(whole))
+        if facts["control"] == "unnamed":  # it is nothing but a part
+            del judged[0]
     risks: list[str] = []
     for known in judged:
         risks += rules_met(RISKS, known)
