@@ -110,7 +110,7 @@ class Customers(FormPerson, Showing):
         self.assertEqual(code, 0, output)
         code, output = self.again("enter a customer", *rows)
         self.assertEqual(code, 0, output)
-        self.assertIn("4 skipped, 6 done", output)
+        self.assertIn("4 skipped (1-4), 6 done (5-10)", output)
         self.assertEqual([entry["name"] for entry in self.saved()], names, output)
 
     def test_another_record_is_never_taken_for_the_one_that_was_shown(self) -> None:
