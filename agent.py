@@ -4909,24 +4909,33 @@ NETWORK (.*[^\w:/\\])?(\\\\|//)[^\s\\/]+([\\/].*|\s*)|.*::\\\\.*|.*\bfile:[\\/]{
     |.*\b(search-ms|search:query|davs?|ldap|smb|ms-\w+):.*
 # Folders whose files are started, or read as settings of programs.
 STARTING .*(startup|autostart|xlstart|shell:|start menu|startmen|%appdata%|%programdata%
-    |quick launch|\\sendto|powershell\\|[\\/]\.\w|system32|\\templates|\\addins|demarrage
-    |\.\.\\|inetpub|wwwroot|htdocs|\\dropbox|\bhosts$|\bhosts\n|\.\w+rc\b|\.(sh|php\w*|aspx?|jsp)\b
-    |[\\/]hooks\b|authorized_keys|inicio
-    |автозагрузка|abtoзaгpyзka|启动|~\d).*
+    |quick launch|\\sendto|powershell\\|[\\/]\.\w|system32|\\templates|\\addins|demarrage|\.\.\\
+    |inetpub|wwwroot|htdocs|\\dropbox|\bhosts$|\bhosts\n|\.\w+rc\b|\.(sh|php\w*|aspx?|jsp)\b
+    |[\\/]hooks\b|authorized_keys|inicio|автозагрузка|abtoзaгpyзka|启动|~\d).*
 A_FILE_THAT_RUNS (?!\S*@\S+$)<RUNNABLE>|<STARTING>|<NETWORK>|.*://.*
-FORMULA (?i:(.*[\n\t])?\s*([=+].*(://|www\.|\\\\)|[=+@-].*\||[=+@-]\s*\w{,20}webs?\w{,20}
+FORMULA (?i:(.*[\n\t])?\??\s*([=+].*(://|www\.|\\\\)|[=+@-].*\||[=+@-]\s*\w{,20}webs?\w{,20}
     |[=+@-].*\b(\w{,20}web\w{,20}|вебслужба|hyperlink\w*|import(xml|data|html|feed|range)|py
     |image|bild|rtd|dde\w*|call
     |register(\.\w+)?|exec)\s*\().*)
 ADDRESSEE .*[\w.+-]+@[\w-]+\.\w.*
 SHARES .*\b(forward\w*|redirect\w*|share|sharing|add people|invit\w+|delegat\w*|collaborat\w*
-    |weiterleit\w*|umleit\w*|freigeb\w*|freigabe|teilen|personen|einlad\w*|stellvertret\w*
-    |partag\w+|transferer|compartir|reenvi\w*)\b.*
+    |weiterleit\w*|umleit\w*|freigeb\w*|freigabe|teilen|personen|einlad\w*|stellvertret\w*|partag\w+
+    |transferer|compartir|reenvi\w*)\b.*
+# What somebody waits for an answer to, as no banner about cookies does.
+REQUESTS .*\b(requests?|applications?|orders?|changes|approvals?|members?|candidates?|invoices?
+    |anfragen|antrage|bestellungen|anderungen|mitglieder|bewerb\w+)\b.*
+# Assistants that install or remove something, and what their last page says.
+WIZARDS (.*\W)?(set-?up|install\w*|uninstall\w*|wizard|update\w*|assistent|einrichtung\w*
+    |deinstall\w*|assistant|asistente)\b.*
+READY .*\b(ready to (install|uninstall|remove|delete|update|format|begin|start)|(click|press|choose)
+    \W?(install|next|finish|start|ok)\W? to (?!continue)|bereit (zur|zum) \w+|(bereit|fertig), um
+    |pret a (installer|supprimer)|listo para)\b.*
+GOES_ON_THERE (next|finish|install|start|ok|continue|weiter|fertig\w*|suivant|terminer|siguiente
+    |finalizar|dalej|zakoncz|avanti|fine|дaлee)
 RULES (.* )?(rules?|inbox rules?|rules (and alerts|wizard)|regeln?|regel-assistent
     |regeln und benachrichtigungen|regles?|reglas?)( .*)?
-ANYONE (.*\n)?(anyone|everyone|people|public
-    |tous les utilisateurs|offentlich\w*|personen|jeder|alle|tout le monde
-    |toute personne|cualquier\w*)\b.*(link|web|internet|organi[sz]ation|lien|enlace).*
+ANYONE (.*\n)?(anyone|everyone|people|public|tous les utilisateurs|offentlich\w*|personen|jeder|alle
+    |tout le monde|toute personne|cualquier\w*)\b.*(link|web|internet|organi[sz]ation|lien|enlace).*
 COPIES (.*\n)?(copy|cut|kopieren|ausschneiden|copier|couper|copiar|cortar|kopiuj|wytnij|koпиpobatь
     |bыpeзatь|复制|剪切)\b.*
 SAVES (.*\n)?(save|speichern|enregistrer|guardar|zapisz|coxpahиtь|保存)\b
@@ -4955,19 +4964,15 @@ SYSTEM_SHOWS (?!(explorer|help|tasklist|systeminfo|hostname)\S*\s)(<BUILT_IN>|he
 # Git is not among them: what a repository's config says is run by git status, too.
 PATH_SHELLS (powershell\w*|pwsh|bash|zsh|fish|wsl\w*|mintty|git-bash|ubuntu\w*|debian|mingw\d*)
 SHOWN_ARGUMENTS (\s(?!\S*(//|\\\\|::))(-{0,2}(all|s?h|oneline|stat|name-only|l?al?|[1-9]\d*|recurse
-    |force
-    |file|directory|name|filter|path|tail|first|last|descending|property|unique|autosize|n)|/(\w
-    |all)
-    |[\w.*~^:][\w.*~^:\\/,-]*))*
-SHELL_SHOWS ((<SYSTEM_SHOWS>|ls|pwd|clear|cat|g(ci|c|l|ps|sv)
-    |get-(childitem|content|location|process|service|date|help|item|command|history)
-    |df|du|free|uptime|uname|id|top|ps|less|more|which|netstat|net use(?!\s)
-    |docker (ps|images|version)|kubectl get|npm (ls|list)|pip3? list
-    |(python3?|py|node|npm|git|pip3?|java|dotnet|go|docker) (--version|-v))<SHOWN_ARGUMENTS>)?
-    (\s?\|\s?((sort|select|measure|group)(-object)?|select-string|format-(table|list|wide)|f[tl]
-    |more
-    |head|tail|wc|out-(host|string)|findstr|grep)
-    (\s(-(property|descending|unique|first|last|skip|autosize|pattern|n|\d+)|[\w.*,]+))*)*
+    |force|file|directory|name|filter|path|tail|first|last|descending|property|unique|autosize|n)
+    |/(\w|all)|[\w.*~^:][\w.*~^:\\/,-]*))*
+SHELL_SHOWS ((<SYSTEM_SHOWS>|ls|pwd|clear|cat|g(ci|c|l|ps|sv)|get-(childitem|content|location
+    |process|service|date|help|item|command|history)|df|du|free|uptime|uname|id|top|ps|less|more
+    |which|netstat|net use(?!\s)|docker (ps|images|version)|kubectl get|npm (ls|list)|pip3? list
+    |(python3?|py|node|npm|git|pip3?|java|dotnet|go|docker) (--version|-v))<SHOWN_ARGUMENTS>)?(\s?\
+    |\s?((sort|select|measure|group)(-object)?|select-string|format-(table|list|wide)|f[tl]|more
+    |head|tail|wc|out-(host|string)|findstr|grep)(\s(-(property|descending|unique|first|last|skip
+    |autosize|pattern|n|\d+)|[\w.*,]+))*)*
 # A question to a database that changes nothing, nor calls what may.
 READS_ONLY (?i:\s*select\b(?![^;]*\binto\b)([^;()]|\b(count|sum|min|max|avg|lower|upper|round|in)
     \s?\([^;()]*\))*;?\s*)
@@ -4981,33 +4986,27 @@ CALCULATORS (calc\w*|calculatorapp|win32calc|speedcrunch|qalculate\S*)\.exe .*
 # Programs that run what is open in them, and fields whose line gets started.
 # Of these Windows tells no control: what is typed may go into a panel that runs lines.
 JAVA_STUDIOS (idea|pycharm|webstorm|phpstorm|clion|rider|goland|rubymine|rustrover|datagrip
-    |dataspell
-    |studio|appcode|aqua|mps|eclipse|netbeans)(32|64)?\.exe
+    |dataspell|studio|appcode|aqua|mps|eclipse|netbeans)(32|64)?\.exe
 STUDIOS <JAVA_STUDIOS>|(code( -.*)?|\w*codium|cursor|windsurf|trae|kiro|antigravity|positron|zed
-    |fleet
-    |sublime_text|atom|pulsar|theia\S*|lapce|thonny|arduino.*|qtcreator|matlab|geany|devenv
-    |powershell_ise|ssms|dbeaver|heidisql|mysqlworkbench|rstudio|sqldeveloper\w*|spyder
-    |pgadmin4|db browser.*|navicat\w*|toad|azuredatastudio|beekeeper.*|tableplus)\.exe
+    |fleet|sublime_text|atom|pulsar|theia\S*|lapce|thonny|arduino.*|qtcreator|matlab|geany|devenv
+    |powershell_ise|ssms|dbeaver|heidisql|mysqlworkbench|rstudio|sqldeveloper\w*|spyder|pgadmin4
+    |db browser.*|navicat\w*|toad|azuredatastudio|beekeeper.*|tableplus)\.exe
 STARTED .*(program/script|programm/skript|command line|befehlszeile|location of the item
     |target:|ziel:).*
-SYSTEM_TOOLS (regedit|mmc|taskmgr|rundll32|systemproperties\w*|gpedit|secpol|taskschd
-    |sechealthui|rufus
-    |systemsettings|msconfig|diskpart|bcdedit|optionalfeatures)\.exe
+SYSTEM_TOOLS (regedit|mmc|taskmgr|rundll32|systemproperties\w*|gpedit|secpol|taskschd|sechealthui
+    |rufus|systemsettings|msconfig|diskpart|bcdedit|optionalfeatures)\.exe
 PANELS bitlocker.*|network connections|netzwerkverbindungen|.*firewall.*|programs and features
     |programme und features|user accounts|benutzerkonten|device manager|gerate-manager
-    |devices and printers
-    |customize settings|control panel.*|systemsteuerung.*
+    |devices and printers|customize settings|control panel.*|systemsteuerung.*
 SETTINGS settings|einstellungen|parametres|configuracion|impostazioni|ustawienia|параметры|设置
 RENAMING (shift\+)?f2|shift\+f6|<A_CLICK>\(.*\b(rename|umbenennen|renommer|cambiar nombre
-    |zmien nazwe
-    |rinomina|пepeиmehobatь|重命名)\b.*
+    |zmien nazwe|rinomina|пepeиmehobatь|重命名)\b.*
 # Fields that only find something; a field of messages is none, whatever else its name holds.
-FINDING (?!.*\b(messages?|nachricht(en)?|mensajes?|messaggio|wiadomosc|comments?|kommentar\w*
-    |repl(y|ies)|antwort\w*)\b)(.*(\b(search|such(en|feld|begriff)?|\w*(?<!be)suche|find(en)?|finde
+FINDING (?!.*\b(messages?|nachricht(en)?|mensajes?|messaggio|wiadomosc|comments?|kommentar\w*|repl(y
+    |ies)|antwort\w*)\b)(.*(\b(search|such(en|feld|begriff)?|\w*(?<!be)suche|find(en)?|finde
     |looking for|filter\w*|go to|recherch\w*|busc\w*|szuk\w*)\b|пoи|搜索).*)
 SEARCHING <FINDING>|.*(user|benutzer|e-?mail|passwor|ad+ress|url|query|document|page \d|seite \d
-    |editor|content|cell|zelle
-    |\b[a-z]{1,3}\d+$)
+    |editor|content|cell|zelle|\b[a-z]{1,3}\d+$)
 OPENS (.*\n)?(open|offnen|ouvrir|abrir|otworz|otkpыть|打开)( menu item)?\W*
 FIELD_WORDS .*\b(field|box|input|edit|text|feld|eingabe|campo|champ|open|browse)\b.*|
 DELETE_KEYS (ctrl\+)?(delete|numdecimal)
@@ -5080,7 +5079,8 @@ CALL_SHOWS ((show|open|hide) )?(chat|people|participants|view|more( actions| opt
     |meeting (info|details)|mute( \S+){,3}|stummschalten|captions|zoom (in|out)|full ?screen
     |vollbild)
 # What in a window of mails only shows, leads on or begins a letter.
-MAIL_SHOWS (new|neue|nouveau|nuevo|nowy|reply|forward|antworten|weiterleiten|repondre|transferer
+MAIL_SHOWS (get (new )?(messages|mail)|(nachrichten|e-?mails) abrufen
+    |new|neue|nouveau|nuevo|nowy|reply|forward|antworten|weiterleiten|repondre|transferer
     |responder|reenviar|mark|als|marquer|marcar|flag|follow|kategori\w*|categor\w*|view|ansicht
     |affichage|ver|show|open|offnen|ouvrir|abrir|search|such\w*|rechercher|buscar|find|filter\w*
     |sort\w*|arrange|print preview|attach\w*|insert|format\w*|bold|fett|italic|kursiv|underline
@@ -5099,44 +5099,37 @@ PALETTE_SHOWS (?i:>?\s*((view|help|ansicht): [\w /()]+|(toggle )?(word wrap|mini
     |full screen)))\s*
 # Labels of what only leads on, or shows: where all else weighs.
 LOOKING .*\b(got it|cookies|verstanden|search|find|filter|sort|show|view|details?|more|menu|help
-    |about|close|back|cancel
-    |refresh
-    |reload|next|home|zoom|print preview|properties|expand|collapse|log ?in|sign in|new|open|browse
-    |such\w*|finde\w*|anzeig\w*|ansicht|hilfe|zuruck|weiter|abbrechen|schliessen|aktualisieren
-    |eigenschaften|anmelden|mehr|neu|offnen|rechercher|afficher|retour|annuler|fermer|aide|buscar
-    |ver|cerrar|cancelar|ayuda|szukaj|pokaz|anuluj|wstecz)\b.*|minimi[sz]e|maximi[sz]e|restore|
+    |about|close|back|cancel|refresh|reload|next|home|zoom|print preview|properties|expand|collapse
+    |log ?in|sign in|new|open|browse|such\w*|finde\w*|anzeig\w*|ansicht|hilfe|zuruck|weiter
+    |abbrechen|schliessen|aktualisieren|eigenschaften|anmelden|mehr|neu|offnen|rechercher|afficher
+    |retour|annuler|fermer|aide|buscar|ver|cerrar|cancelar|ayuda|szukaj|pokaz|anuluj|wstecz)\b.*
+    |minimi[sz]e|maximi[sz]e|restore|
 PERSONAL .*\b(night|dark|light|themes?|colou?rs?|brightness|volume|sounds?|mute|wallpaper|background
-    |scale|text size|transparency|animation\w*|battery|nacht\w*|dunk\w*|hell\w*|lautstarke
-    |farbe\w*
+    |scale|text size|transparency|animation\w*|battery|nacht\w*|dunk\w*|hell\w*|lautstarke|farbe\w*
     |design|hintergrund|turn o(n|ff) now|notifications?|benachrichtigung\w*|bluetooth|airplane
     |flugmodus)\b.*
 # Pages of banks and shops' last steps, and of what administrators do; programs that are such.
 WEIGHTY .*(\b|online)(bank\w*|\w*sparkasse|banque|banco|banca|paypal|checkout|kasse|payments?
-    |virement
-    |uber|lyft|trade|trading|trade republic|brok\w+|binance|coinbase|kraken|robinhood|ebay
-    |auction\w*
-    |przelew|havale|bonifico|transfer\w*|uberweisung\w*|wallet|crypto\w*|uniswap|admin\w*
+    |virement|uber|lyft|trade|trading|trade republic|brok\w+|binance|coinbase|kraken|robinhood|ebay
+    |auction\w*|przelew|havale|bonifico|transfer\w*|uberweisung\w*|wallet|crypto\w*|uniswap|admin\w*
     |dashboard|jenkins|pipelines?|azure|aws|kubernetes|phpmyadmin|adminer|cpanel|plesk|docusign
-    |elster
-    |invoices?|settings|einstellungen|password manager|google docs.*share)\b.*
+    |elster|invoices?|settings|einstellungen|password manager|google docs.*share)\b.*
 LEDGERS (exodus|ledger live|electrum.*|atomic.*|wasabi.*|binance|metatrader\w*|terminal64
-    |tradingview|tws
-    |thinkorswim|sap\w*|koaeinst|datev\w*|lx\w*|lexware\w*|.*(dynamics|navision|sage
+    |tradingview|tws|thinkorswim|sap\w*|koaeinst|datev\w*|lx\w*|lexware\w*|.*(dynamics|navision|sage
     |quickbooks).*)\.exe
 LEDGERS_LOOK sap easy access.*|.*\b(display|anzeigen|list|liste)\b.*
 REMOTES (mstsc|msrdc\w*|vmware\w*|vmconnect|virtualboxvm|wfica32|cdviewer|anydesk|teamviewer\w*
     |\w{,20}vnc\w{,20}|rustdesk|quickassist|parsecd?)\.exe
 SAFES (keepass|1password|bitwarden|lastpass|dashlane|enpass|roboform|winauth|authy).*\.exe
 FILERS (totalcmd\w*|doublecmd|far|7zfm|winrar|peazip|bandizip|filezilla|winscp|xyplorer\w*
-    |xplorer2\w*
-    |dopus|freecommander\w*|q-dir\w*|everything\w*|onecommander|multicommander|files|explorer\+\+
-    |te64|salamand|fman|wiztree\w*|treesize\w*)\.exe
+    |xplorer2\w*|dopus|freecommander\w*|q-dir\w*|everything\w*|onecommander|multicommander|files
+    |explorer\+\+|te64|salamand|fman|wiztree\w*|treesize\w*)\.exe
 # What starts what is typed into it.
 LAUNCHERS (powertoys\.\w+|flow\.launcher|wox|keypirinha\S*|listary\w*|microsoft\.cmdpal\S*|ueli
     |executor|launchy|raycast|fluentsearch|slickrun|find and run robot|rundialog)\.exe
 DOWNLOADED \S.*\.(?!com\b|site\b)(<RUNS>|one)\b.*
 SETUPS .*\.(exe|ms[ip]|msix|bat|cmd|ps1|vbs|hta|scr|reg|iso|jar|wsf)\b.*
-CLOUDS .*\b(onedrive|dropbox|google drive|icloud|nextcloud|sharepoint)\b.*
+CLOUDS .*\b(one ?drive|drop ?box|google drive|i ?cloud|next ?cloud|share ?point)\b.*
 PASTES_LABEL (.*\n)?(paste|einfugen|coller|pegar|incolla|wklej|bctabиtь|粘贴)\b.*
 MAIL_TITLES .*\b(gmail|inbox|posteingang|mail|outlook|boite de reception)\b.*
 # Programs whose fields another machine reads, by name or by what shows their windows.
@@ -5169,8 +5162,8 @@ DRAGGED_THERE edit|document|text|combo box|slider|scroll ?bar|thumb|pane|image|t
 # Keys that Office has for itself; the others may be those of a macro.
 OFFICE_KEYS ctrl\+([^ejmq+]|shift\+[aflopstu])
 # What narrows or shows a list otherwise; and pages that play something, which letters steer.
-NARROWS filter\w*|views?|ansicht|sort\w*|search|such\w*|zoom|show\w*|display\w*|anzeig\w*
-    |month|monat|year|jahr|period|zeitraum|week|woche|date|datum
+NARROWS filter\w*|views?|ansicht|sort\w*|search|such\w*|zoom|show\w*|display\w*|anzeig\w*|month
+    |monat|year|jahr|period|zeitraum|week|woche|date|datum
 VIDEOS .*\b(youtube|vimeo|netflix|twitch|videos?|player|prime video|disney\+|mediathek|spotify)\b.*
 MAPS .*\b(maps?|openstreetmap|karten?|street view|earth)\b.*
 # A line that leads to a cell, or to many, as sheets take it.
@@ -5195,7 +5188,8 @@ OWN_APPS <SETTINGS>|(alarms & )?clock|(alarme? (&|und) )?uhr|weather|wetter|phot
 PLAIN (<KNOWN_PROGRAMS>)( .*)?|applicationframehost\.exe (.* - )?(<OWN_APPS>)|<CALCULATORS>
     |((?!\S+\.exe\b).*\.(txt|md|rtf|docx?|odt|xlsx?|ods|pptx?|odp|<MEDIA>|svg|dwg|tex)\b.*)?
 # What only shows, chooses, formats or leads on, said whole: where all else is asked about.
-LOOKS (show|view|see|find|search|filter|sort|group by|zoom|expand|collapse|next|prev(ious)?|help
+LOOKS (?!(?!.{4,9} (and|und) (replace|ersetzen)\W*$).*\b(and|und|then|et|oder|or|y)\b|.*&)
+    (show|view|see|find|search|filter|sort|group by|zoom|expand|collapse|next|prev(ious)?|help
     |about|details?|info|properties|options|settings|preferences|browse|select|choose|new|align\w*|font
     |colou?r|more|print preview|read|learn|go to|page setup|print setup|add|edit|insert
     |import|export|rename|attach|calculate|rotate|crop|resize|arrange|increase|decrease|highlight
@@ -5224,13 +5218,12 @@ LOOKS (show|view|see|find|search|filter|sort|group by|zoom|expand|collapse|next|
 FORM_SHOWS (find|search|go to|goto|zoom|font|character|page setup|print setup|paragraph|tabs?
     |borders?|styles?|columns?|filter|sort|view|symbol|special characters?|word count|spelling
     |colou?rs?|format (cells|text|shape|picture|chart|axis)|(edit\s|add\s)?(bookmark|favou?rite)s?
-    |schrift\w*|suchen|gehe zu|seite einrichten|absatz
-    |zeichen|seiteneinrichtung|sortieren|ansicht|rechercher|police|atteindre|mise en page
-    |paragraphe|buscar|fuente|ir a|configurar pagina|parrafo)\b.{,30}
+    |schrift\w*|suchen|gehe zu|seite einrichten|absatz|zeichen|seiteneinrichtung|sortieren|ansicht
+    |rechercher|police|atteindre|mise en page|paragraphe|buscar|fuente|ir a|configurar pagina
+    |parrafo)\b.{,30}
 FORM_GOES_ON (?!(save|add|edit|insert|import|export|rename|attach|increase|decrease|arrange|paste
-    |cut|highlight|restore
-    |log ?in|sign in|speichern|hinzufugen|andern|umbenennen|importieren|exportieren|einfugen
-    |bearbeiten|enregistrer|ajouter|modifier|guardar|anadir|editar)\b)(<LOOKS>)
+    |cut|highlight|restore|log ?in|sign in|speichern|hinzufugen|andern|umbenennen|importieren
+    |exportieren|einfugen|bearbeiten|enregistrer|ajouter|modifier|guardar|anadir|editar)\b)(<LOOKS>)
 # Keys that move, find or copy, and those of Windows itself; to print leads to a form first.
 FREE_KEYS .*\bwin\b.*|((ctrl|shift|alt)\+)*(ctrl|shift|alt|tab|home|end|left|right|up|down|page\w+
     |escape|f10|f1|f3)|ctrl\+[acfp]|shift\+(f10|.)|ctrl\+insert|alt\+\w
@@ -5300,6 +5293,8 @@ BIDS |what a client calls|<BEGINS>((in|into|at|on|with|using|from|under|below|ab
     |bearbeiten|sortieren|drucken|exportieren|herunterladen)(\W*|[,;:!?.].*|\s(und|oder)\s.*)
 # Where Windows tells nothing but the window, and only the model says what is there.
 UNTOLD |pane|window|group|field
+# A name that bids something, as a task does, of two words or more.
+ORDERS (?=\S+ \S)(?=(<BIDS>)$)(?=(\S+ ){,5}\S+$).+
 # Keys, and turns of the wheel, that choose in what holds one of several values; and its buttons.
 CHOICES combo box|slider|spinner|radio button
 MATTERS (split )?button|checkbox|switch|<CHOICES>
@@ -5328,9 +5323,9 @@ DOWNLOADS (.*\n)?(.*\b(download|export|herunterladen|exportieren|telecharger|exp
     |<RUNS>)(\W.*)?)
 COOKIES .*\b(cookies?|consent|privacy choices|datenschutz\w*|tracking|einwilligung\w*)\b.*
 KEPT_AT_ONCE .*(google docs|google sheets|google slides|autosaved|automatisch gespeichert
-    |word online
-    |confluence|notion|onenote|obsidian|sticky notes|kurznotizen|google keep|notes - icloud|evernote
-    |simplenote|joplin|logseq|standard notes|airtable|dropbox paper|quip|figma|miro|access)\b.*
+    |word online|confluence|notion|onenote|obsidian|sticky notes|kurznotizen|google keep
+    |notes - icloud|evernote|simplenote|joplin|logseq|standard notes|airtable|dropbox paper|quip
+    |figma|miro|access)\b.*
 """)
 
 LOOK_UP_S = 0.5  # a folder may be on a disk that is asleep
@@ -5475,6 +5470,11 @@ pay | in=button | label=(.*\n)?(book|order|reserve|yes|continue|complete|finish|
      | about=.*([$€£¥₽]\s?\d|\d\s?([€₽]|eur|usd)).*
 answer | dialog=|line | does=<PRESSING> | program=<EXPLORER> | title=<FORMAT_TITLES>
 delete | label=(.*\n)?(.*\W)?(reject all|ablehnen)\b.* | about=(?!<COOKIES>$).*
+     | program=(?!<BROWSERS>).*
+delete | label=(.*\n)?(.*\W)?(reject all|ablehnen)\b.* | about=(?!<COOKIES>$).*
+     | program=<BROWSERS> | about=<REQUESTS>
+delete | label=(.*\n)?(.*\W)?(reject all|ablehnen)\b.* | about=(?!<COOKIES>$).*
+     | program=<BROWSERS> | title=<REQUESTS>
 delete | does=<DELETE_KEYS> | in=<ROWS> | program=(?!excel).*
 delete | does=backspace | in=<ROWS> | program=(?!excel|explorer).*
 delete | does=backspace | in=(?!edit|document|combo|field).+ | program=<MAILS>|photos\.exe
@@ -5505,6 +5505,7 @@ move | does=drag | in=(?!(<DRAGGED_THERE>)$).+ | program=<BROWSERS>|<CHATS>|<MAI
 move | does=drag | in=|field | title=<CALENDARS>
 move | does=alt\+(up|down|left|right) | program=<MAILS> | title=<CALENDARS>
 share | does=drag | across=yes | in=(?!title bar|window|pane|scroll|thumb|slider).+
+share | does=drag | across=yes | inner=yes | in=window|pane
 pay | label=(yes|ok|continue|weiter|place|confirm\w*|bestatigen|确认)\b.*[$€£¥₽].*
 send | enters=yes | program=<CHATS> | control=(?!<FINDING>).*
 send | enters=yes | program=<BROWSERS> | in=edit | control=(?!<SEARCHING>).*
@@ -5602,6 +5603,10 @@ formula | text=[=+@-].* | last=(ctrl\+)?home | program=excel\.exe|<BROWSERS>
 share | text=.+ | named= | line=<ADDRESSEE> | control=<SHARES>
 share | text=.+ | named= | line=<ADDRESSEE> | title=<SHARES>
 share | text=.+ | named= | line=<ADDRESSEE> | title=<RULES>
+install | bidden= | title=<WIZARDS> | does=<A_CLICK>|enter|space | in=(split )?button
+     | label=(.*\n)?<GOES_ON_THERE>\W*
+install | does=<A_CLICK>|enter|space | in=(split )?button | about=<READY>
+     | label=(.*\n)?<GOES_ON_THERE>\W*
 install | title=microsoft store.* | label=(.*\n)?(get|abrufen|obtenir|obtener)\W*
 install | title=.*\b(add-?ons|chrome web store|extensions)\b.* | in=button
      | label=(.*\n)?(add|hinzufugen|ajouter|anadir|get|abrufen|obtenir)\W*
@@ -5621,6 +5626,9 @@ formula | text=.+ | named= | program=winword\.exe
 share | program=<EXPLORER> | title=<CLOUDS> | does=<PASTES>
 share | program=<EXPLORER> | does=<PASTES> | in=(?!edit|field).* | elsewhere=yes
 share | program=<EXPLORER> | label=<PASTES_LABEL> | elsewhere=yes
+share | program=<EXPLORER> | opened=<A_CLICK>\((<CLOUDS>|<ELSEWHERE>|.*\bpublic\b.*) | does=<PASTES>
+share | program=<EXPLORER> | opened=<A_CLICK>\((<CLOUDS>|<ELSEWHERE>|.*\bpublic\b.*)
+     | label=<PASTES_LABEL>
 share | program=<FILERS> | does=<PASTES> | in=(?!edit|field|combo).*
 share | program=<FILERS> | label=<PASTES_LABEL>
 share | does=<PASTES> | in=<ROWS> | owned=yes | path=<ANOTHER_DISK>|<NETWORK>
@@ -5643,6 +5651,7 @@ file | does=drag | program=<EXPLORER> | title=<STARTING>
 menu | opened=<MENU_KEYS> | in=(?!edit|combo).* | does=(shift\+)?.
 menu | opened=<BAR_KEYS> | in=(?!edit|combo).* | does=(shift\+)?[^s]
 menu | opened=f10|alt | does=s | program=<MAILS>
+menu | opened=alt|f10 | program=<EDITORS>|<MAILS>|<EXPLORER> | text=\w{1,3}
 menu | opened=alt\+d | in=(?!edit|combo).* | does=. | program=<MAILS>
 menu | opened=<BAR_KEYS> | in=(?!edit|combo).* | text=[^s]|\w{2,3}
 menu | opened=<MENU_KEYS> | control= | does=enter|space
@@ -5655,6 +5664,7 @@ menu | does=alt\+\d|ctrl\+shift\+\d | program=<MAILS>|<EDITORS>|<EXPLORER>
 terminal | runs=.+ | runner=shell
 terminal | runner=shell | text=.+ | holds=<PROMPTS>
 terminal | runner=shell | does=(shift\+)?.|space | holds=<PROMPTS>
+terminal | runner=shell | does=(shift\+)?[ynajos] | holds=
 terminal | runner=shell | text=(ZZ|:(w|x|q|!)).*
 terminal | runner=shell | does=shift\+z | last=shift\+z
 overwrite | runner=shell | does=ctrl\+[sox] | title=.*\b(nano|pico|micro|joe|emacs)\b.*
@@ -5725,6 +5735,12 @@ run | program=<START>|<LAUNCHERS> | does=<A_CLICK>|enter | in=list item|button|m
 run | program=<START>|<LAUNCHERS> | does=ctrl\+shift\+enter|(alt|ctrl)\+\d
 run | title=.*\bma[ck]ros?\b.* | owned=yes | enters=yes
 run | title=.*\bma[ck]ros?\b.* | does=enter|space|alt\+\w
+run | program=<EDITORS> | does=<PRESSES>|enter|space | in=(split )?button|image|group
+     | label=(.*\n)?(((command|toggle|option) ?)?button|(rounded )?rectangle|oval|picture|graphic
+    |shape|schaltflache|befehlsschaltflache|(abgerundetes )?rechteck|bild|grafik|form|bouton|image
+    |boton|imagen|rectangulo)\s?\d+
+run | bidden= | program=excel\.exe | does=<PRESSES>|enter|space | in=(split )?button|image|group
+     | title=.*\.xl(s[bm]|tm|am)\b.* | label=(?!(.*\n)?(<ONLY_LOOKS>|<WHOLE_MENUS>)$).+
 run | does=ctrl\+alt\+(?!(shift\+)?(shift|win|shift\+win|tab|up|down|left|right|delete)$).+
     |((ctrl|alt|shift)\+)*(win\+\d|f(1[3-9]|2[0-4]))
 run | does=(?!(<OFFICE_KEYS>)$)ctrl\+(shift\+)?[a-z] | program=excel\.exe
@@ -5790,6 +5806,8 @@ run | enters=yes | program=<EXPLORER> | opened=<A_CLICK>\(<RUNNABLE>
 unknown | plain= | does=<PRESSES>|enter|space | in=(split )?button|menu item|control|image|switch
      | dialog=(?!left|line|form).* | label=(?!(.*\n)?(<FORM_GOES_ON>|<WHOLE_MENUS>)$).+
      | title=(?!<FORM_SHOWS>$).*
+unknown | plain= | does=<PRESSES> | in=(hyper)?link|text|header item|tab|combo box|<ROWS>
+     | dialog=(?!left).* | control=(?!(<LOOKS>)$)<ORDERS>
 unknown | plain= | in=<UNTOLD> | does=<PRESSES>
 unknown | plain= | in=<UNTOLD> | does=enter|space|(shift\+)?.|<PASTES>
 unknown | plain= | bidden= | in=<UNTOLD> | does=drag
@@ -6068,6 +6086,7 @@ def is_left(attempt: Attempt, window: Window, label: str, asks: bool) -> bool:
     title = fold(window.title)
     if "refuses" in said and not re.search(PATTERNS["SAVING"], about or title):
         return bool(said_by(f"{title}; {about}", COMMANDS))
+    label = label.removesuffix(" switch")
     behind = ANSWERING_WORDS if asks and f'"{label}"' not in attempt.task.lower() else ()
     return "leaves" in said or is_in_task(label, attempt.task, behind)
 
@@ -6139,6 +6158,9 @@ def name_there(attempt: Attempt, line: str) -> str:
     return without_named(files, attempt.task, "\n").strip(UNKNOWN + "\n")
 
 
+TITLE_BAR = 40  # so many pixels from its top a window is moved by
+
+
 # does (its keys, or its tool), text, enters, label (see label_pressed); in (the role of the
 # control that gets it, field if it is typed into, empty if unknown), control (the name of where
 # it ends); title, program; owned (yes of a dialog), about (what it says); line (with what is
@@ -6147,8 +6169,9 @@ def name_there(attempt: Attempt, line: str) -> str:
 # dialog (asks, line, left), runner (what runs a line there) and runs (what the act has Windows
 # run); unanswered (yes: see Attempt), secret (yes: it reaches a window that one went into);
 # sends (yes: see SENDS), unsent (yes: it holds what no task named), across (yes: it ends in
-# another window), between (yes: it ends on another control), elsewhere (yes: see
-# there), file (the title without what the task names), holds (a control's value), others (yes: that
+# another window), inner (yes: it begins below its window's title), between (yes: it ends on another
+# control), elsewhere (yes: see there), file (the title without what the task names), holds (what a
+# control holds), others (yes: that
 # of what gets the text is none of this program's); bidden (yes: the task bids to change something),
 # quoted (yes of a text that the task has in quotes), changed, taken (words of the line that were
 # read, see Typed, and that the task does not name).
@@ -6166,6 +6189,7 @@ def facts_of(attempt: Attempt) -> Facts:
         "sends": has_form("SENDS", f"{window.program} {window.class_name}"),
         "between": len({control.name for control in attempt.known}) > 1,
         "enters": "\n" in text or does in ENTERING,
+        "inner": [*attempt.places, window.rect][0][1] > window.rect.top + TITLE_BAR,
         "across": not same_window(window, [window, *attempt.reached][-1]),
         "unsent": typed.place in typed.unsent,
         "owned": is_dialog(window),
@@ -6177,8 +6201,7 @@ def facts_of(attempt: Attempt) -> Facts:
         "secret": attempt.holds_secret,
         "plain": has_form("PLAIN", f"{window.program} {window.title}"),
     }
-    facts = {
-        **vars(typed),
+    facts = vars(typed) | {
         **{name: "yes" if known else "" for name, known in so.items()},
         "line": line,
         "does": does,
