@@ -4914,32 +4914,24 @@ STARTING .*(startup|autostart|xlstart|shell:|start menu|startmen|%appdata%|%prog
     |[\\/]hooks\b|authorized_keys|inicio|автозагрузка|abtoзaгpyзka|启动|~\d).*
 A_FILE_THAT_RUNS (?!\S*@\S+$)<RUNNABLE>|<STARTING>|<NETWORK>|.*://.*
 FORMULA (?i:(.*[\n\t])?\??\s*([=+].*(://|www\.|\\\\)|[=+@-].*\||[=+@-]\s*\w{,20}webs?\w{,20}
-    |[=+@-].*\b(\w{,20}web\w{,20}|вебслужба|hyperlink\w*|import(xml|data|html|feed|range)|py
-    |image|bild|rtd|dde\w*|call
-    |register(\.\w+)?|exec)\s*\().*)
+    |[=+@-].*\b(\w{,20}web\w{,20}|вебслужба|hyperlink\w*|import(xml|data|html|feed|range)|py|image
+    |bild|rtd|dde\w*|call|register(\.\w+)?|exec)\s*\().*)
 ADDRESSEE .*[\w.+-]+@[\w-]+\.\w.*
 SHARES .*\b(forward\w*|redirect\w*|share|sharing|add people|invit\w+|delegat\w*|collaborat\w*
     |weiterleit\w*|umleit\w*|freigeb\w*|freigabe|teilen|personen|einlad\w*|stellvertret\w*|partag\w+
     |transferer|compartir|reenvi\w*)\b.*
 # What somebody waits for an answer to, as no banner about cookies does.
-REQUESTS .*\b(requests?|applications?|orders?|changes|approvals?|members?|candidates?|invoices?
-    |anfragen|antrage|bestellungen|anderungen|mitglieder|bewerb\w+)\b.*
-# Assistants that install or remove something, and what their last page says.
-WIZARDS (.*\W)?(set-?up|install\w*|uninstall\w*|wizard|update\w*|assistent|einrichtung\w*
-    |deinstall\w*|assistant|asistente)\b.*
-READY .*\b(ready to (install|uninstall|remove|delete|update|format|begin|start)|(click|press|choose)
-    \W?(install|next|finish|start|ok)\W? to (?!continue)|bereit (zur|zum) \w+|(bereit|fertig), um
-    |pret a (installer|supprimer)|listo para)\b.*
+REQUESTS .*\b(requests?|applications?|approvals?|candidates?|pending|anfragen|antrage|bewerb\w+)\b.*
 GOES_ON_THERE (next|finish|install|start|ok|continue|weiter|fertig\w*|suivant|terminer|siguiente
     |finalizar|dalej|zakoncz|avanti|fine|дaлee)
 RULES (.* )?(rules?|inbox rules?|rules (and alerts|wizard)|regeln?|regel-assistent
     |regeln und benachrichtigungen|regles?|reglas?)( .*)?
 ANYONE (.*\n)?(anyone|everyone|people|public|tous les utilisateurs|offentlich\w*|personen|jeder|alle
     |tout le monde|toute personne|cualquier\w*)\b.*(link|web|internet|organi[sz]ation|lien|enlace).*
-COPIES (.*\n)?(copy|cut|kopieren|ausschneiden|copier|couper|copiar|cortar|kopiuj|wytnij|koпиpobatь
-    |bыpeзatь|复制|剪切)\b.*
-SAVES (.*\n)?(save|speichern|enregistrer|guardar|zapisz|coxpahиtь|保存)\b
-    (?! ?(as|unter|sous|como)).*
+COPIES (.*\n)?(copy|cut|kopieren|ausschneiden|copier|couper|copiar|cortar|kopiuj|wytnij
+    |koпиpobatь|bыpeзatь|复制|剪切)\b.*
+SAVES (.*\n)?(save|speichern|enregistrer|guardar|zapisz|coxpahиtь|保存)\b(?! ?(as|unter|sous
+    |como)).*
 ADDRESS_BAR .*(address and search|address field|adressfeld|address bar|enter (an?\s
     |web\s)*address|adress- und such
     |adresse eingeben|adressleiste|barre d.adresse|saisir une adresse|direcciones|aдpechaя|地址).*
@@ -4947,15 +4939,13 @@ LINES .*\b(terminal|console|konsole|immediate|direkt(bereich|fenster)|shell|repl
     |command (line|window)|befehlszeile)\b.*
 RUN_TITLES microsoft visual basic.*|.*\b(cloud ?shell|web terminal|ttyd|command palette)\b.*
     |.*\b(idle shell|libreoffice basic|(script|python|script-fu|lua|macro|javascript|js
-    |debug)[ -]?(fu )?
-    (console|shell|editor)|r console)\b.*|.*\b(devtools|developer tools)\b.*
+    |debug)[ -]?(fu )?(console|shell|editor)|r console)\b.*|.*\b(devtools|developer tools)\b.*
 UPLOADS open|file upload|choose .*|select .*|offnen|datei(en)? .*|ouvrir|abrir|otworz|otkpыtь|打开
 # Files that run, or that programs read to know what to do.
 SCRIPT_TITLES (.*[\s\\/(*])?([^\s\\/(*]+\.(<RUNS>|sh|ini|ya?ml|toml|json|cfg|conf|service|\w*proj)
     |hosts|makefile|dockerfile|crontab|authorized_keys|\.\w+(rc|profile|config))\b.*
-CONFIGS .*([\\"\n]\.\w+(\\|config|rc|profile)
-    |\b(tasks|settings|launch|package|manifest|keybindings|\w*config\w*)\.json
-    |\w\.(ya?ml|toml|ini|cfg|conf)\b).*
+CONFIGS .*([\\"\n]\.\w+(\\|config|rc|profile)|\b(tasks|settings|launch|package|manifest|keybindings
+    |\w*config\w*)\.json|\w\.(ya?ml|toml|ini|cfg|conf)\b).*
 # What cmd has itself. It looks for all else in its own folder first, which these shells do not.
 BUILT_IN (dir|cd|cls|echo|type|ver|vol|date /t|time /t|exit)
 SYSTEM_SHOWS (?!(explorer|help|tasklist|systeminfo|hostname)\S*\s)(<BUILT_IN>|help|whoami|hostname
@@ -5014,8 +5004,14 @@ ROWS list|list item|tree|tree item|table|table row|data item|cell
 PRESSING <A_CLICK>|enter|space|(alt\+)?\w
 PRESSES (?!right_click)<A_CLICK>
 PASTES ctrl\+(shift\+)?v|shift\+insert|win\+v
-WARNS .*(permanently|cannot be undone|can't be undone|irreversibl\w*|will be (deleted|removed|lost)
-    |unwiderruflich|nicht ruckgangig|wird geloscht|werden geloscht|definitiv\w*|irreversible).*
+WARNS .*(permanently|(can ?not|can't|never) be (undone|recovered|restored|reversed)|irreversibl\w*
+    |(will|is going to) be (deleted|removed|lost|gone|closed|erased|cancel+ed|wiped|reset|destroyed)
+    |for good\b|lose (all|your|access)|no (way|going) back|you (sign|agree|accept the)\b|binding
+    |unwiderruflich|nicht (ruckgangig|wiederhergestellt)|(wird|werden) (endgultig )?(geloscht
+    |geschlossen|entfernt|storniert)|fur immer|verbindlich|unterschreib\w{,5} sie|definitiv\w*
+    |sera (supprime|perdu|annule|ferme)\w*|seront (supprime|perdu)\w*|ne peut pas etre annule
+    |pour toujours|para siempre|permanentemente|no se puede deshacer|se (eliminara|perdera|borrara
+    |cancelara|cerrara)n?|sin vuelta|per sempre|verra eliminat\w*|na zawsze|zostanie usunie\w*).*
 ASKS <WARNS>|.*\?(\W.*)?|.*\b(access(es)? to your|zugreifen|acceder a|permissions?)\b.*
 CANCELS cancel|abbrechen|annuler|cancelar|anuluj|otmeha|取消|annulla|annuleren|avbryt|deny|ablehnen
 DECLINES <CANCELS>|(go )?back|close|(maybe )?later|not now|dismiss|never ?mind|(stay|keep|no)\b.*
@@ -5031,30 +5027,29 @@ BAR_KEYS f10|alt|alt\+[a-ce-z]
 TEXTS field|edit|document|pane|text|control|group|window|image
 PRESSED (split )?button|(menu|tab) item|check ?box|radio button|(hyper)?link|switch
 # Items of Explorer's menus that show, lead on or make something new.
-MENU_SHOWS (<SHOWN_PROGRAMS>|open|open in (a )?new (tab|window)|open file location
-    |show more options|more|run
-    |open with|edit|copy( as path)?|copy path|cut|paste( shortcut)?|rename|new( folder)?|folder
-    |text document|create shortcut|properties|refresh|select all|invert selection|view|sort by
-    |group by|((extra )?large|medium|small) icons|list|details|tiles|content|name|size|type
+MENU_SHOWS (<SHOWN_PROGRAMS>|open|open in (a )?new (tab|window)|open file location|show more options
+    |more|run|open with|edit|copy( as path)?|copy path|cut|paste( shortcut)?|rename|new( folder)?
+    |folder|text document|create shortcut|properties|refresh|select all|invert selection|view
+    |sort by|group by|((extra )?large|medium|small) icons|list|details|tiles|content|name|size|type
     |date( modified)?|(a|de)scending|pin to (start|taskbar|quick access)|add to favorites|expand
     |collapse|extract all|compress to.*|print preview|search|settings|taskbar settings|personalize
-    |display settings|task manager|help|about|send to|share|minimi[sz]e|maximi[sz]e|restore
-    |file|home|go|tools|favorites|window|layout|show|.* pane|.* bar|item check boxes|hidden items
+    |display settings|task manager|help|about|send to|share|minimi[sz]e|maximi[sz]e|restore|file
+    |home|go|tools|favorites|window|layout|show|.* pane|.* bar|item check boxes|hidden items
     |in neuem (tab|fenster) offnen|dateipfad offnen|weitere optionen anzeigen|offnen( mit)?
     |bearbeiten|(als pfad )?kopieren|ausschneiden|einfugen|umbenennen|neu(er ordner)?|ordner
     |textdokument|verknupfung erstellen|eigenschaften|aktualisieren|alles auswahlen|ansicht
     |sortieren nach|gruppieren nach|(grosse|extra grosse|mittelgrosse|kleine) symbole|liste|kacheln
     |grosse|typ|anderungsdatum|(auf|ab)steigend|alle extrahieren|einstellungen|anpassen|senden an
-    |anzeigeeinstellungen|suchen|hilfe|datei|ansicht|extras
-    |ouvrir( avec| dans un nouvel onglet| l'emplacement du fichier)?|afficher plus d'options|copier
-    |couper|coller|renommer|nouveau( dossier)?|dossier|document texte|creer un raccourci|proprietes
-    |actualiser|tout selectionner|affichage|trier par|grouper par|nom|taille|extraire tout
-    |abrir( con| en una nueva pestana| ubicacion del archivo)?|mostrar mas opciones|copiar|cortar
-    |pegar|cambiar nombre|nuevo|nueva carpeta|carpeta|documento de texto|crear acceso directo
-    |propiedades|actualizar|seleccionar todo|ver|ordenar por|agrupar por|nombre|tamano|extraer todo
-    |otworz|kopiuj|wytnij|wklej|zmien nazwe|nowy|wlasciwosci|odswiez|widok|sortuj wedlug
-    |otkpыtь|koпиpobatь|bыpeзatь|bctabиtь|пepeиmehobatь|cboиctba|oбhobиtь|bид|coздatь
-    |打开|复制|剪切|粘贴|重命名|属性|刷新|新建|查看|排序方式)(\(\w\))?
+    |anzeigeeinstellungen|suchen|hilfe|datei|ansicht|extras|ouvrir( avec| dans un nouvel onglet
+    | l'emplacement du fichier)?|afficher plus d'options|copier|couper|coller|renommer
+    |nouveau( dossier)?|dossier|document texte|creer un raccourci|proprietes|actualiser
+    |tout selectionner|affichage|trier par|grouper par|nom|taille|extraire tout|abrir( con
+    | en una nueva pestana| ubicacion del archivo)?|mostrar mas opciones|copiar|cortar|pegar
+    |cambiar nombre|nuevo|nueva carpeta|carpeta|documento de texto|crear acceso directo|propiedades
+    |actualizar|seleccionar todo|ver|ordenar por|agrupar por|nombre|tamano|extraer todo|otworz
+    |kopiuj|wytnij|wklej|zmien nazwe|nowy|wlasciwosci|odswiez|widok|sortuj wedlug|otkpыtь|koпиpobatь
+    |bыpeзatь|bctabиtь|пepeиmehobatь|cboиctba|oбhobиtь|bид|coздatь|打开|复制|剪切|粘贴|重命名|属性|刷新|新建|查看
+    |排序方式)(\(\w\))?
 UNDOES (.* )?(undo|redo|ruckgangig|wiederholen|wiederherstellen:?|annuler|retablir|deshacer|rehacer
     |cofnij|ponow|otmehиtь|bephytь|撤消|恢复|annulla|ripristina|desfazer|refazer|angra|fortryd
     |ongedaan|geri al)\W*( .*)?
@@ -5154,8 +5149,7 @@ ANOTHER_DISK (.*\n)?\W*(?!c:)[a-z]:.*
 SAVE_TITLES .*(save|speichern|enregistrer|guardar|zapis|coxpah|保存|export).*
 REPLACES_ALL (.*\n)?(replace all|alles? ersetzen|tout remplacer|remplacer tout|reemplazar todo
     |zamien wszystk\w*|зamehиtь bce|全部替换)\W*(\n.*)?
-CALENDARS .*(calendar|kalend|agenda|planner|schedul|termin|trello|jira|kanban|\bboard
-    |kaлehдap).*
+CALENDARS .*(calendar|kalend|agenda|planner|schedul|termin|trello|jira|kanban|\bboard|kaлehдap).*
 # What a drag scrolls, sizes, selects in or draws on, instead of moving it.
 DRAGGED_THERE edit|document|text|combo box|slider|scroll ?bar|thumb|pane|image|title bar|window
     |header.*|tabs?|separator
@@ -5172,13 +5166,13 @@ CELLS data item|cell|table row
 FIELDS_THERE edit|combo box|document|field
 # Programs of which the rules know what they do, or which only show or edit a document.
 KNOWN_PROGRAMS <BROWSERS>|<CHATS>|<MAILS>|<EXPLORER>|<EDITORS>|<STUDIOS>|<TERMINALS>|<START>
-    |<LAUNCHERS>|<SYSTEM_TOOLS>|<FILERS>|<REMOTES>|<SAFES>|<ADMINS>|<WARDENS>
-    |(acrord32|acrobat|foxit\w*|sumatrapdf\S*|okular|photos|i_view(32|64)|xnview\w*|vlc|mpc-\S+|mpv
-    |wmplayer|spotify|itunes|applemusic|foobar2000|audacity|kindle|calibre\w*|notes|onenotem?|write
-    |sap(logon|gui)|obsidian|joplin|typora|evernote|notion|gimp\S*|inkscape|krita|photoshop|paintdotnet|draw\.io
+    |<LAUNCHERS>|<SYSTEM_TOOLS>|<FILERS>|<REMOTES>|<SAFES>|<ADMINS>|<WARDENS>|(acrord32|acrobat
+    |foxit\w*|sumatrapdf\S*|okular|photos|i_view(32|64)|xnview\w*|vlc|mpc-\S+|mpv|wmplayer|spotify
+    |itunes|applemusic|foobar2000|audacity|kindle|calibre\w*|notes|onenotem?|write|sap(logon|gui)
+    |obsidian|joplin|typora|evernote|notion|gimp\S*|inkscape|krita|photoshop|paintdotnet|draw\.io
     |simpress|sdraw|visio|calc\w*|win32calc|speedcrunch|qalculate\S*|charmap|magnify|osk|narrator
-    |snippingtool|screenclippinghost|stikynot|shellexperiencehost|openwith
-    |textinputhost|steam\w*|epicgameslauncher|obs(32|64)?)\.exe
+    |snippingtool|screenclippinghost|stikynot|shellexperiencehost|openwith|textinputhost|steam\w*
+    |epicgameslauncher|obs(32|64)?)\.exe
 # Apps of Windows itself: all of the Store are of one program, and only their titles differ.
 OWN_APPS <SETTINGS>|(alarms & )?clock|(alarme? (&|und) )?uhr|weather|wetter|photos|fotos
     |movies & tv|filme & tv|media player|medienwiedergabe|maps|karten|snipping tool|snip & sketch
@@ -5188,32 +5182,29 @@ OWN_APPS <SETTINGS>|(alarms & )?clock|(alarme? (&|und) )?uhr|weather|wetter|phot
 PLAIN (<KNOWN_PROGRAMS>)( .*)?|applicationframehost\.exe (.* - )?(<OWN_APPS>)|<CALCULATORS>
     |((?!\S+\.exe\b).*\.(txt|md|rtf|docx?|odt|xlsx?|ods|pptx?|odp|<MEDIA>|svg|dwg|tex)\b.*)?
 # What only shows, chooses, formats or leads on, said whole: where all else is asked about.
-LOOKS (?!(?!.{4,9} (and|und) (replace|ersetzen)\W*$).*\b(and|und|then|et|oder|or|y)\b|.*&)
-    (show|view|see|find|search|filter|sort|group by|zoom|expand|collapse|next|prev(ious)?|help
-    |about|details?|info|properties|options|settings|preferences|browse|select|choose|new|align\w*|font
-    |colou?r|more|print preview|read|learn|go to|page setup|print setup|add|edit|insert
-    |import|export|rename|attach|calculate|rotate|crop|resize|arrange|increase|decrease|highlight
-    |translate|anzeige\w*|ansicht|suche\w*
-    |filter\w*|sortier\w*|nachste\w*|vorherige\w*|hilfe|info|eigenschaften|neue?\w?|auswahlen
-    |einstellungen|optionen|afficher|chercher|rechercher|suivant|aide|nouveau|choisir|ver|buscar
-    |siguiente|ayuda|nuevo|elegir)(\s\S+){,3}\W*
-    |(back|home|refresh|reload|bold|italic|underline|copy( link| text| path)?|undo|redo|today|menu
-    |preview|full ?screen|log ?in|sign in|minimi[sz]e|maximi[sz]e|restore|close|cancel|play|pause
-    |mute|save( as| changes)?|open( file| folder| recent| image| document)?|file|format
-    |tools|window|layout|design|review|favorites|bookmarks|history|cut|paste|zuruck|weiter|aktualisieren
-    |(large|small|extra large|medium) icons|list|tiles|thumbnails|first|last|up|down|left|right|day
-    |week|month|year|customers?|contacts?|products?|items?|orders?|invoices?|reports?|documents?
-    |files?|folders?|people|calendar|inbox|mail|notes?|tasks?|projects?|dashboard|overview|statistics
-    |charts?|tables?|lists?|accounts?|profile|kunden?|artikel|auftrage?|rechnung(en)?|berichte?
-    |belege?|termine?|ubersicht|hinzufugen|andern|umbenennen|importieren|exportieren|kopieren|ajouter|modifier
-    |copier|copiar|clients?|factures?|anadir|editar|clientes?|facturas?
-    |abbrechen|schliessen|speichern( unter)?|offnen|datei|bearbeiten|einfugen|extras|fenster|format
-    |retour|fermer|annuler|enregistrer|fichier|edition|atras|cerrar|cancelar|guardar|abrir|archivo
-    |(first|last) (page|record|row)|(refresh|reload) (list|view|table)
-    |(clear|reset) (filters?|search)
-    |(?!.*\b(und|oder|&)\b)(\S+ ){1,3}(anzeigen|ansehen|suchen|sortieren|filtern)
-    |columns?|spalten|(filter|suche) (leeren|zurucksetzen)|liste aktualisieren
-    |< ?back|next ?>|\.\.\.)\W*|
+LOOKS (?!(?!.{4,9} (and|und) (replace|ersetzen)\W*$).*\b(and|und|then|et|oder|or|y)\b|.*&)(show|view
+    |see|find|search|filter|sort|group by|zoom|expand|collapse|next|prev(ious)?|help|about|details?
+    |info|properties|options|settings|preferences|browse|select|choose|new|align\w*|font|colou?r
+    |more|print preview|read|learn|go to|page setup|print setup|add|edit|insert|import|export|rename
+    |attach|calculate|rotate|crop|resize|arrange|increase|decrease|highlight|translate|anzeige\w*
+    |ansicht|suche\w*|filter\w*|sortier\w*|nachste\w*|vorherige\w*|hilfe|info|eigenschaften|neue?\w?
+    |auswahlen|einstellungen|optionen|afficher|chercher|rechercher|suivant|aide|nouveau|choisir|ver
+    |buscar|siguiente|ayuda|nuevo|elegir)(\s\S+){,3}\W*|(back|home|refresh|reload|bold|italic
+    |underline|copy( link| text| path)?|undo|redo|today|menu|preview|full ?screen|log ?in|sign in
+    |minimi[sz]e|maximi[sz]e|restore|close|cancel|play|pause|mute|save( as| changes)?|open( file
+    | folder| recent| image| document)?|file|format|tools|window|layout|design|review|favorites
+    |bookmarks|history|cut|paste|zuruck|weiter|aktualisieren|(large|small|extra large|medium) icons
+    |list|tiles|thumbnails|first|last|up|down|left|right|day|week|month|year|customers?|contacts?
+    |products?|items?|orders?|invoices?|reports?|documents?|files?|folders?|people|calendar|inbox
+    |mail|notes?|tasks?|projects?|dashboard|overview|statistics|charts?|tables?|lists?|accounts?
+    |profile|kunden?|artikel|auftrage?|rechnung(en)?|berichte?|belege?|termine?|ubersicht|hinzufugen
+    |andern|umbenennen|importieren|exportieren|kopieren|ajouter|modifier|copier|copiar|clients?
+    |factures?|anadir|editar|clientes?|facturas?|abbrechen|schliessen|speichern( unter)?|offnen
+    |datei|bearbeiten|einfugen|extras|fenster|format|retour|fermer|annuler|enregistrer|fichier
+    |edition|atras|cerrar|cancelar|guardar|abrir|archivo|(first|last) (page|record|row)|(refresh
+    |reload) (list|view|table)|(clear|reset) (filters?|search)|(?!.*\b(und|oder
+    |&)\b)(\S+ ){1,3}(anzeigen|ansehen|suchen|sortieren|filtern)|columns?|spalten|(filter
+    |suche) (leeren|zurucksetzen)|liste aktualisieren|< ?back|next ?>|\.\.\.)\W*|
 # Forms that only show, find or format something, and programs whose forms change a document only.
 FORM_SHOWS (find|search|go to|goto|zoom|font|character|page setup|print setup|paragraph|tabs?
     |borders?|styles?|columns?|filter|sort|view|symbol|special characters?|word count|spelling
@@ -5295,6 +5286,24 @@ BIDS |what a client calls|<BEGINS>((in|into|at|on|with|using|from|under|below|ab
 UNTOLD |pane|window|group|field
 # A name that bids something, as a task does, of two words or more.
 ORDERS (?=\S+ \S)(?=(<BIDS>)$)(?=(\S+ ){,5}\S+$).+
+# What answers a banner, as one about cookies.
+BANNERS (accept|allow|reject|decline|refuse|only|necessary|alle|nur|tout|aceptar|rechazar|refuser
+    |accepter|ablehnen|akzeptieren|got it|verstanden)\b.{,30}|remove filter.*
+    |save (preferences|settings|choices)|.*\bcookies?\b.*
+# What a button of a page promises, bids or answers in the name of who presses it: as a task
+# bids, by I and me, with a yes and more, with a verb and where to, once more, to all, or by a sign.
+COMMITS (.*\n)?(?=[^\n]*$)(?!(<FORM_GOES_ON>|<LEAVING>|<BANNERS>|forward|(toggle|enlarge|hide|take a
+    |log|sign in)\b.*|.*\blanguage|[^\n]*\?|.*\b(<NARROWS>|filters?)\b.*)$)(<ORDERS>|(?!(show|tell
+    |remind|keep|near|about|my|for)\b)(.*\s)?(i|i'm|me|my|ich|mich|mein\w*|je|moi|mon|ma|mes|yo|mi
+    |mis)\b.*|(yes|ja|oui|si|tak|ok|okay|sure)\b\W*[,:!]?\s\w.*|(?!(zoom|scroll|page|log|sign|look
+    |read|slide|skip|jump|learn|back|go|find|see|show|play|move|fade|drop
+    |sort)\b)([a-z]+) (\S+ )?(in|out|up|down|on|off|over|away|through|back|live|left|right)\b.{,12}
+    |(re)(run|generate|open|build|assign|send|submit|issue|queue|index|process|deploy|create|connect
+    |activate|calculate|compute|order|schedule|launch|invite|publish|key|pair)\b.*
+    |close (?!(the )?(dialog|window|menu|tabs?|panel|pane|banner|popup|search|filters?|sidebar
+    |message|chat|directions|gallery|image|video|player|map|details|overlay|all)\b).+|.*\b(everyone
+    |everybody|anyone|to all|for all|all users|jeden|jeder|tout le monde|todos)\b.*|(block|mute
+    |return|open access)\s.+|\+ ?1|[❤♥👍👎🔥😀-🙏🎉👏]\W*)
 # Keys, and turns of the wheel, that choose in what holds one of several values; and its buttons.
 CHOICES combo box|slider|spinner|radio button
 MATTERS (split )?button|checkbox|switch|<CHOICES>
@@ -5303,24 +5312,24 @@ STEPS (.*\n)?(((step|one|value) )?(up|down|(in|de)cre(ase|ment))( value)?|[-+−
     |higher|lower|larger|smaller|raise|hoher|niedriger|erhohen|verringern|auf|ab|augmenter|diminuer
     |aumentar|disminuir)\W*
 MORE_OR_LESS (.*\n)?(more|less|mehr|weniger|moins|mas|menos)\W*
-PREFERENCES (.*\b)?(settings?|preferences|options|einstellungen|optionen|parametres|configuracion
-    |opciones|ajustes|ustawienia|impostazioni)\b.*
+PREFERENCES (.*\b)?(privacy|privatsphare|billing|notifications?|who can .*|security|sicherheit
+    |permissions|share .*|access|(rate|rating|poll|survey|vote)\b.*|umfrage|bewert\w+|.* - status
+    |settings?|preferences|options|einstellungen|optionen|parametres|configuracion|opciones|ajustes
+    |ustawienia|impostazioni)\b.*
 LEADS_ON (.*; )?(<TAKES_OVER>|search|find|show|go|ok|suchen|finden|anzeigen|los|rechercher
     |afficher|buscar|mostrar)(; .*)?
 # What tells others what one thinks of them: alone, before a name or behind one.
-REACTS (.*\n)?((super )?(fork|star|react|going|attend|wave|vernetzen)\W*
-    |(star|react|wave) (to|at|this)\b.*
-    |(super )?(un)?(like|follow(?!.?(ups?|ing)\b)|subscribe|endorse|recommend|befriend|join
-    |(up|down)?vote(?! (counts?|results?|totals?)\b)|connect(?!\s\S)|connect with|rsvp
+REACTS (.*\n)?((super )?(fork|star|react|going|attend|wave|vernetzen)\W*|(star|react|wave) (to|at
+    |this)\b.*|(super )?(un)?(like|follow(?!.?(ups?|ing)\b)|subscribe|endorse|recommend|befriend
+    |join|(up|down)?vote(?! (counts?|results?|totals?)\b)|connect(?!\s\S)|connect with|rsvp
     |add (as a )?friend|gefallt mir|j'aime|aimer|suivre|s'abonner|rejoindre|me gusta|seguir|unirse
-    |suscribirse)\b(?! (us|me|on)\b).*
-    |(.*\s)?(folgen|abonnieren|beitreten|liken|empfehlen|mit \S.* vernetzen
-    |als freund(in)? hinzufugen)\W*)
+    |suscribirse)\b(?! (us|me|on)\b).*|(.*\s)?(folgen|abonnieren|beitreten|liken|empfehlen
+    |mit \S.* vernetzen|als freund(in)? hinzufugen)\W*)
 # Files, and what gets one.
 DOWNLOADS (.*\n)?(.*\b(download|export|herunterladen|exportieren|telecharger|exporter|descargar
-    |exportar|scarica|pobierz|save (as|link|file|to (disk|device|computer)))\b.*
-    |.*\S\.(?!(com|url|js|website)\b)(pdf|zip|7z|rar|tar|gz|docx?|xlsx?|pptx?|odt|ods|odp|csv|rtf|txt|epub|ics|vcf|torrent
-    |<RUNS>)(\W.*)?)
+    |exportar|scarica|pobierz|save (as|link|file|to (disk|device|computer)))\b.*|.*\S\.(?!(com|url
+    |js|website)\b)(pdf|zip|7z|rar|tar|gz|docx?|xlsx?|pptx?|odt|ods|odp|csv|rtf|txt|epub|ics|vcf
+    |torrent|<RUNS>)(\W.*)?)
 COOKIES .*\b(cookies?|consent|privacy choices|datenschutz\w*|tracking|einwilligung\w*)\b.*
 KEPT_AT_ONCE .*(google docs|google sheets|google slides|autosaved|automatisch gespeichert
     |word online|confluence|notion|onenote|obsidian|sticky notes|kurznotizen|google keep
@@ -5474,7 +5483,9 @@ delete | label=(.*\n)?(.*\W)?(reject all|ablehnen)\b.* | about=(?!<COOKIES>$).*
 delete | label=(.*\n)?(.*\W)?(reject all|ablehnen)\b.* | about=(?!<COOKIES>$).*
      | program=<BROWSERS> | about=<REQUESTS>
 delete | label=(.*\n)?(.*\W)?(reject all|ablehnen)\b.* | about=(?!<COOKIES>$).*
-     | program=<BROWSERS> | title=<REQUESTS>
+     | program=<BROWSERS> | title=<REQUESTS>|.*\b(orders|changes|members|invoices)\b.*
+delete | label=(.*\n)?(trash|(recycle )?bin|papierkorb|corbeille|papelera|cestino|kosz)\W*
+     | in=(split )?button|image|menu item | program=<BROWSERS>|<MAILS> | does=<A_CLICK>|enter|space
 delete | does=<DELETE_KEYS> | in=<ROWS> | program=(?!excel).*
 delete | does=backspace | in=<ROWS> | program=(?!excel|explorer).*
 delete | does=backspace | in=(?!edit|document|combo|field).+ | program=<MAILS>|photos\.exe
@@ -5603,9 +5614,15 @@ formula | text=[=+@-].* | last=(ctrl\+)?home | program=excel\.exe|<BROWSERS>
 share | text=.+ | named= | line=<ADDRESSEE> | control=<SHARES>
 share | text=.+ | named= | line=<ADDRESSEE> | title=<SHARES>
 share | text=.+ | named= | line=<ADDRESSEE> | title=<RULES>
-install | bidden= | title=<WIZARDS> | does=<A_CLICK>|enter|space | in=(split )?button
+# Assistants that install or remove something, and what their last page says.
+install | bidden=
+     | title=(.*\W)?(set-?up|install\w*|uninstall\w*|wizard|update\w*|assistent|einrichtung\w*
+    |deinstall\w*|assistant|asistente)\b.* | does=<A_CLICK>|enter|space | in=(split )?button
      | label=(.*\n)?<GOES_ON_THERE>\W*
-install | does=<A_CLICK>|enter|space | in=(split )?button | about=<READY>
+install | does=<A_CLICK>|enter|space | in=(split )?button
+     | about=.*\b(ready to (install|uninstall|remove|delete|update|format|begin|start)|(click
+    |press|choose)\W?(install|next|finish|start|ok)\W? to (?!continue)|bereit (zur|zum) \w+
+    |(bereit|fertig), um|pret a (installer|supprimer)|listo para)\b.*
      | label=(.*\n)?<GOES_ON_THERE>\W*
 install | title=microsoft store.* | label=(.*\n)?(get|abrufen|obtenir|obtener)\W*
 install | title=.*\b(add-?ons|chrome web store|extensions)\b.* | in=button
@@ -5618,6 +5635,22 @@ send | program=<BROWSERS>|<CHATS> | in=(split )?button|menu item|checkbox|switch
      | does=<A_CLICK>|enter|space | label=<REACTS>
 send | program=<BROWSERS> | in=button | title=(?!<MAIL_TITLES>$).*
      | label=(.*\n)?(reply|comment|antworten|kommentieren|repondre|commenter)\W*
+# What a page says of money or of a contract, as in "Transfer of 500 EUR" and "29 EUR a month".
+pay | program=<BROWSERS> | in=(split )?button | does=<A_CLICK>|enter|space
+     | about=(.*; )?(?![^;]*\b(free|over|above|from|ab|uber|gratis|kostenlos\w*|gratuit\w*|des
+    |desde)\b)(?=[^;]*\b(orders?|transfers?|booking|subscription|fee|charged?|billed|a month
+    |per month|monthly|a year|per year|yearly|uberweisung|bestellung|abo|gebuhr|im monat
+    |monatlich|pro monat|im jahr|jahrlich|virement|commande|abonnement|par mois|transferencia
+    |pedido|al mes|suscripcion|bonifico|ordine|przelew|zamowienie)\b)(?=[^;]*([$€£¥₽]\s?\d
+    |\d\s?([€₽]|eur|usd|gbp|chf|pln)\b|\d\s?€)).*
+     | label=(.*\n)?((next|continue|ok|okay|go|done|finish|start|proceed|weiter|fertig|los
+    |loslegen|starten|suivant|continuer|siguiente|continuar|avanti|continua|dalej)\W*|<COMMITS>)
+unknown | bidden= | program=<BROWSERS>|<CHATS>|<MAILS> | does=<A_CLICK>|enter|space
+     | in=(split )?button|menu item|image|text|group|control | dialog=(?!left).* | label=<COMMITS>
+unknown | bidden= | program=<BROWSERS>|<MAILS> | does=<A_CLICK>|enter | in=(hyper)?link
+     | label=(.*\n)?(yes|ja|oui|si|no|nein|non)\b\W*\s.*
+unknown | bidden= | program=<BROWSERS>|<CHATS>|<MAILS> | does=<A_CLICK>|space | toggles=yes
+     | in=(split )?button | label=(?!(.*\n)?(<FORM_GOES_ON>|.*\b(<NARROWS>|mute|play)\b.*)$).+
 pay | program=<BROWSERS> | in=(split )?button | does=<A_CLICK>|enter|space | dialog=(?!left).*
      | about=(.*; )?(iban|betrag|amount|montant|importe|kwota|cymma|金额)\b.*
      | label=(?!(.*\n)?(<ONLY_LOOKS>)$).+
@@ -5674,8 +5707,8 @@ secret | text=.*\{\{\s*\w+\s*\}\}.*
 password | program=<SAFES> | does=ctrl\+(shift\+)?[a-z]|double_click|(double|triple)_click\(.*
 password | program=<SAFES> | does=<A_CLICK>|enter|space | in=(split )?button|menu item
      | dialog=(?!left).* | label=(?!(.*\n)?(<ONLY_LOOKS>)$).+
-copy | secret=yes | does=ctrl\+(shift\+)?[cx]|ctrl\+insert|shift\+delete|drag
-copy | secret=yes | label=<COPIES>
+copy | holds_secret=yes | does=ctrl\+(shift\+)?[cx]|ctrl\+insert|shift\+delete|drag
+copy | holds_secret=yes | label=<COPIES>
 admin prompt | program=<ADMINS>
 admin prompt | program= | title=<ADMIN_TITLES>
 run | does=<A_CLICK> | program=<EXPLORER> | in=menu item|button| | label=<OPENS> | kind=|runs
@@ -5852,6 +5885,8 @@ unknown | plain= | in=combo box|slider|spinner|radio button
      | does=<CHOOSES> | control=(?!.*\b(<NARROWS>)\b).*
 unknown | bidden= | program=<BROWSERS>|<CHATS>|<MAILS> | in=<CHOICES> | does=<CHOOSES>
      | control=(?!.*\b(<NARROWS>)\b).* | about=(?!<LEADS_ON>$).*
+unknown | bidden= | title=<PREFERENCES> | in=list item|menu item | program=<BROWSERS>
+     | does=<A_CLICK>|enter|space | dialog=(?!left).* | control=(?!.*\b(<NARROWS>)\b|<LEAVING>$).*
 unknown | bidden= | title=<PREFERENCES> | in=<CHOICES>|checkbox|switch
      | does=<CHOOSES>|<A_CLICK>|space | dialog=(?!left).*
      | about=(?!(.*; )?(<TAKES_OVER>)(; .*)?$).*
@@ -6161,20 +6196,19 @@ def name_there(attempt: Attempt, line: str) -> str:
 TITLE_BAR = 40  # so many pixels from its top a window is moved by
 
 
-# does (its keys, or its tool), text, enters, label (see label_pressed); in (the role of the
-# control that gets it, field if it is typed into, empty if unknown), control (the name of where
-# it ends); title, program; owned (yes of a dialog), about (what it says); line (with what is
-# typed now), opened, last (see Typed); named (yes of a text that the task names), path (see
-# lines_there); kind (see kind_of_item); lost (yes: see has_lost); decides (yes: see there);
-# dialog (asks, line, left), runner (what runs a line there) and runs (what the act has Windows
-# run); unanswered (yes: see Attempt), secret (yes: it reaches a window that one went into);
-# sends (yes: see SENDS), unsent (yes: it holds what no task named), across (yes: it ends in
-# another window), inner (yes: it begins below its window's title), between (yes: it ends on another
-# control), elsewhere (yes: see there), file (the title without what the task names), holds (what a
-# control holds), others (yes: that
-# of what gets the text is none of this program's); bidden (yes: the task bids to change something),
-# quoted (yes of a text that the task has in quotes), changed, taken (words of the line that were
-# read, see Typed, and that the task does not name).
+# does (its keys, or its tool), text, enters, label (see label_pressed); in (the role of the control
+# that gets it, field if it is typed into, empty if unknown), control (the name of where it ends);
+# title, program; owned (yes of a dialog), about (what it says); line (with what is typed now),
+# opened, last (see Typed); named (yes of a text that the task names), path (see lines_there); kind
+# (see kind_of_item); lost (yes: see has_lost); decides (yes: see there); dialog (asks, line, left),
+# runner (what runs a line there) and runs (what the act has Windows run); unanswered, holds_secret
+# (yes: see Attempt), sends (yes: see SENDS), toggles (yes: it is on or off), unsent (yes: it holds
+# what no task named), across (yes: it ends in another window), inner (yes: it begins below its
+# window's title), between (yes: it ends on another control), elsewhere (yes: see there), file (the
+# title without what the task names), holds (what a control holds), others (yes: that of what gets
+# the text is none of this program's); bidden (yes: the task bids to change something), quoted (yes
+# of a text that the task has in quotes), changed, taken (words of the line that were read, see
+# Typed, and that the task does not name).
 def facts_of(attempt: Attempt) -> Facts:
     """Returns the facts that rules are held against."""
     window = next(iter(attempt.reached), Window(0, ""))
@@ -6183,7 +6217,7 @@ def facts_of(attempt: Attempt) -> Facts:
     does = does_of(attempt)
     text = attempt.act.text
     line = typed.with_text(text)
-    so = {
+    so = vars(attempt) | {
         "elsewhere": has_form("EXPLORER", front.program) and is_elsewhere(attempt, front),
         "named": is_in_task(text.strip(), attempt.task),
         "sends": has_form("SENDS", f"{window.program} {window.class_name}"),
@@ -6197,8 +6231,7 @@ def facts_of(attempt: Attempt) -> Facts:
         "bidden": has_form("BIDS", attempt.task.replace("\n", "; ")),
         "quoted": f'"{text.strip()}"' in re.sub("[“”„«»‘’']", '"', attempt.task),
         "others": (getattr(attempt.focused, "value", None) or "").strip() not in typed.own,
-        "unanswered": attempt.unanswered,
-        "secret": attempt.holds_secret,
+        "toggles": attempt.known != [] and attempt.known[-1].checked is not None,
         "plain": has_form("PLAIN", f"{window.program} {window.title}"),
     }
     facts = vars(typed) | {
