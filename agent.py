@@ -8702,14 +8702,19 @@ _XML = re.compile(
 )
 
 # Forms that models write where their server reads none. First those of Mistral and Kimi, and a
-# tool's name as the whole reply: each a name and an object.
+# tool's name that the whole reply begins with: each a name and an object.
 _NO_TAG = r"[^<]*(?:<(?!/?arg_|\|?/?tool_call)[^<]*)*"
+_NAMED = r"(?:\A|(?<=</think>))\s*([a-z]\w{1,60})\s*"
 _OBJECT_FORMS = (
     r"\[TOOL_CALLS\]\s*([\w.-]+)\s*\[ARGS\]\s*(\{[^\[]*\})\s*\Z",
-    r"(?:\A|(?<=</think>))\s*([a-z]\w{1,60})\s*(\{(?s:.*)\})\s*\Z",
+    rf"{_NAMED}:?\s*(\{{(?s:.*)\}})\s*\Z",
+    rf"{_NAMED}\(\s*(\{{(?s:.*)\}})\s*\)\s*\Z",
     rf"<\|tool_call_begin\|>([\w.-]+)(?::\d*)*\s*<\|tool_call_argument_begin\|>({_NO_TAG})"
     r"<\|tool_call_end\|>",
 )
+# Such a name with arguments as Python writes them, and one of these, if no text begins there.
+_KEYWORD_FORM = rf"{_NAMED}(?:\((\s*\w+\s*=(?s:.*))\)|,(\s*\w+\s*=(?s:.*)))\s*\Z"
+_KEYWORD = r"""("[^"\\]*(?:\\.[^"\\]*)*"|'[^'\\]*(?:\\.[^'\\]*)*')|\b([a-z]\w*)\s*="""
 # Then those of Gemma and GLM: a name and its arguments, and one of these.
 _FIELD_FORMS = {
     rf"<\|tool_call>\s*call:([\w.-]+)\s*\{{({_NO_TAG})\}}\s*<tool_call\|>": (
@@ -8812,6 +8817,9 @@ def _found_calls(reply: Reply) -> list[object]:
         for found in re.finditer(form, text):
             inside = re.sub(field_form, r"<parameter=\1>\2\3\4</parameter>", found[2])
             text = text.replace(found[0], f"<function={found[1]}>{inside}</function>")
+    for found in re.finditer(_KEYWORD_FORM, text):
+        inside = re.sub(_KEYWORD, lambda at: at[1] or f'"{at[2]}":', found[2] or found[3])
+        text = f"{text[: found.start()]}{found[1]} {{{inside}}}"
     for form in _OBJECT_FORMS:
         text = re.sub(form, r'<tool_call>{"name": "\1", "arguments": \2}</tool_call>', text)
     said, _ = parted(text, CALL_BEGINS)
