@@ -5243,49 +5243,98 @@ KEEPS (.*\n)?(save|speichern|sichern|enregistrer|guardar|zapisz|coxpahиtь|保�
 MENU_BARS (.*\n)?(file|home|edit|insert|format|tools|layout|design|review|data|formulas|references
     |window|datei|start|bearbeiten|einfugen|extras|entwurf|uberprufen|daten|formeln|fenster|fichier
     |accueil|edition|insertion|archivo|inicio|insertar|<KEEPS>)\W*
-# A clause of a task that bids to change or write something: its verb leads it, or stands behind a
-# place or one of a few words, or ends it; what asks comes not before it.
-ASKING (not|never|nothing|nicht|nichts|nie|niemals|kein\w*|whether|ob|how|what|which|whom?|whose
-    |where|when|why|wie|was|wo|wann|wer|wen|wem|warum|welche\w*|comment|quand|quels?|quelles?
-    |pourquoi|que|qui|como|cuando|cual\w*|donde|quien|por ?que)
-BEGINS (.*([,;:!?()/–—…]|\.\s)\s*|.*\b(and|und|et|or|oder|ou)\s|\W+)?
-BIDS |what a client calls|<BEGINS>((in|into|at|on|with|using|from|under|below|above|after|before
-    |behind|im|ins|an|am|auf|mit|bei|beim|unter|nach|aus|vor|hinter|dans|a|au|avec|sur|sous|en|con
-    |al|de)\s((?!<ASKING>\b)\S{1,40}\s){,12}|((?!<ASKING>\b)\S{1,40}\s){,12}(please|then|also|now
-    |you|(you|me|want|need|like|notepad|paint|word|excel)\sto|bitte|dann|auch|nun|jetzt|danach|puis
-    |ensuite|y|e|luego|favor|plait)\s)?(repeat|write|rewrite|type|retype|enter|fill|change|save
-    |store|restore|add|append|insert|prepend|note|jot|record|put|set|reset|make(?!\ssure)|create
-    |draw|paint|sketch|name(?=\s(it|the\s(file|folder))\b)|call(?=\s\S{1,60}\.)|rename|delete|remove
-    |erase|clear|cut|replace|substitute|correct|fix|format|reformat|bold|underline|italici[sz]e
-    |highlight|mark|edit|modify|update|adjust|adapt|paste|copy|duplicate|move|sort|merge|split
-    |convert|transcribe|compose|draft|prepare|produce|generate|build|design|develop|program
-    |implement|complete|finish|extend|shorten|reword|rephrase|polish|improve|tidy|clean|organi[sz]e
-    |arrange|rearrange|reorder|swap|exchange|undo|redo|revert|cancel|archive|tag|annotate|comment
-    |accept|reject|approve|assign|export|import|download|print|scann?|upload|send|reply|forward
-    |schedule|apply|enable|disable|activate|deactivate|turn|switch|toggle|tick|untick|uncheck
-    |configure|install|uninstall|increase|decrease|raise|lower|reduce|enlarge|round|resize|crop
-    |rotate|flip|blur|align|cent(er|re)|indent|colou?r|encrypt|protect|hide|sum|total|multiply
-    |take(?!\san?\s(\S{1,20}\s)?look)|give(?!\sme\b)|dictate|register|submit|book|pay|buy|sign
-    |(be)?schreib|tipp|ander|verander|bearbeit|speicher|sicher|trag|fug|gib(?!\smir)|setz
-    |stell(?!e?\sfest)|leg|losch|entfern|streich|ersetz|tausch|korrigier|verbesser|berichtig|benenn
-    |formatier|mach(?![^,;:!?]{,60}\s(auf|zu)\b)|erstell|erzeug|zeichn|mal(?!\s(sehen|schauen))
-    |notier|erganz|kopier|verschieb|markier|unterstreich|full|schalt|aktivier|deaktivier|sortier
-    |druck|exportier|importier|lad|send|schick|antwort|verfass|entwirf|programmier|wandl|wandel|dreh
-    |schneid|vergrosser|verkleiner|erhoh|senk|verringer|hang|heb|ruck|farb|nummerier|buch|bestell
-    |kauf|konvertier|pass|(re|de)?ecri(s|re|vez)|tape|saisi\w{,5}|rempli\w{,5}|modifie|enregistre
+# What bids something: verbs that begin it, in four languages, and German ones that end it.
+VERBS (repeat|write|rewrite|type|retype|enter|fill|change|save|store|restore|add|append|insert
+    |prepend|note|jot|record|put|set|reset|make(?!\ssure)|create|draw|paint|sketch|name(?=\s(it
+    |the\s(file|folder))\b)|call(?=\s\S{1,60}\.)|rename|delete|remove|erase|clear|cut|replace
+    |substitute|correct|fix|format|reformat|bold|underline|italici[sz]e|highlight|mark|edit|modify
+    |update|adjust|adapt|paste|copy|duplicate|move|sort|merge|split|convert|transcribe|compose
+    |draft|prepare|produce|generate|build|design|develop|program|implement|complete|finish|extend
+    |shorten|reword|rephrase|polish|improve|tidy|clean|organi[sz]e|arrange|rearrange|reorder|swap
+    |exchange|undo|redo|revert|cancel|archive|tag|annotate|comment|accept|reject|approve|assign
+    |export|import|download|print|scann?|upload|send|reply|forward|schedule|apply|enable|disable
+    |activate|deactivate|turn|switch|toggle|tick|untick|uncheck|configure|install|uninstall
+    |increase|decrease|raise|lower|reduce|enlarge|round|resize|crop|rotate|flip|blur|align|cent(er
+    |re)|indent|colou?r|encrypt|protect|hide|sum|total|multiply|take(?!\san?\s(\S{1,20}\s)?look)
+    |give(?!\sme\b)|dictate|register|submit|book|pay|buy|sign|(be)?schreib|tipp|ander|verander
+    |bearbeit|speicher|sicher|trag|fug|gib(?!\smir)|setz|stell(?!e?\sfest)|leg|losch|entfern
+    |streich|ersetz|tausch|korrigier|verbesser|berichtig|benenn|formatier
+    |mach(?![^,;:!?]{,60}\s(auf|zu)\b)|erstell|erzeug|zeichn|mal(?!\s(sehen|schauen))|notier|erganz
+    |kopier|verschieb|markier|unterstreich|full|schalt|aktivier|deaktivier|sortier|druck|exportier
+    |importier|lad|send|schick|antwort|verfass|entwirf|programmier|wandl|wandel|dreh|schneid
+    |vergrosser|verkleiner|erhoh|senk|verringer|hang|heb|ruck|farb|nummerier|buch|bestell|kauf
+    |konvertier|pass|(re|de)?ecri(s|re|vez)|tape|saisi\w{,5}|rempli\w{,5}|modifie|enregistre
     |sauvegarde|ajoute|inser|renomme|supprime|efface|remplace|corrige|met|mets|mettre|mettez|cree
     |dessine|copie|colle|deplace|complete|souligne|escrib\w{,5}|teclea|introdu\w{,5}|rellena|cambia
     |modifica|guarda|anad\w{,5}|agrega|inserta|anota|renombra|elimina|borra|reemplaza|sustitu\w{,5}
     |correg\w{,5}|corrig\w{,5}|pon|poner|crea|dibuja|copia|pega|muev|mover|completa|edita)(e|en|n|r
-    |z|er|ez)?\b(?!')(?![^,;:!?]{,60}\b(nothing|nichts|nicht|rien|nada|pas)\b(?! (else|anderes
-    |sonst))).*|<BEGINS>((?!<ASKING>\b)\S{1,40}\s){,20}\S{,20}(schreiben|andern|tragen|geben|fugen
-    |fullen|loschen|entfernen|ersetzen|speichern|benennen|korrigieren|formatieren|erganzen|notieren
-    |erstellen|zeichnen|kopieren|verschieben|markieren|streichen|machen|setzen|stellen|schalten
-    |bearbeiten|sortieren|drucken|exportieren|herunterladen)(\W*|[,;:!?.].*|\s(und|oder)\s.*)
+    |z|er|ez)?\b(?!')
+INFINITIVES (schreiben|andern|tragen|geben|fugen|fullen|loschen|entfernen|ersetzen|speichern
+    |benennen|korrigieren|formatieren|erganzen|notieren|erstellen|zeichnen|kopieren|verschieben
+    |markieren|streichen|machen|setzen|stellen|schalten|bearbeiten|sortieren|drucken|exportieren
+    |herunterladen)
+# A clause of a task that only looks: it has no other verb than these, behind words that ask.
+POLITE (please|kindly|just|also|now|first|finally|next|after(ward)?s?|(can|could|would|will) you|(i
+    |we) (want|need|would like|wish)( you)? to|i'd like( you)? to|you (have|need) to|(help|let) (me
+    |us)|try to|hi|hello|hey|so|ok(ay)?|bitte|jetzt|nun|auch|zuerst|mal|(kannst|konntest
+    |wurdest) du|(konnen|konnten|wurden) sie|(ich|wir) (will|mochte|muss|wollen|mochten|mussen)|mir
+    |uns|mich|hallo|(peux|pourrais|veux)[- ]tu|(pouvez|pourriez)[- ]vous|est-ce que (tu|vous) (peux
+    |pourrais|pouvez|pourriez)|tu (peux|pourrais)|je (veux|voudrais)|j'aimerais|il faut|d'abord
+    |s'il (te|vous) plait|bonjour|me|nous|puedes|podrias|puede|podria|quiero|quisiera|necesito
+    |por favor|primero|hola)
+ASKING (whether|what|which|whom?|whose|where|when|why|how|wie\w*|was|wo(her|hin)?|wann|wer|wen|wem
+    |wessen|warum|wieso|weshalb|welche\w*|ob|comment|combien|quand|(le|la|les)?quel\w*|pourquoi
+    |que(?! (tu|vous|ils?|elles?|l[aeo]s?|el|se)\b| l')|qui|quoi|qu'\S+|ou|como|cuando|cuant\w*
+    |cual\w*|donde|quien\w*)
+BEFORE_A_NOUN (the|an?|its?|their|my|our|your|his|her|all|any|both|this|that|these|those|der|die
+    |das|den|dem|des|eine?\w?|seine?\w?|ihre?\w?|meine?\w?|unsere?\w?|le|la|les|une?|du|leurs?
+    |s[ae]s?|mon|ma|mes|el|los|las|una|su|sus|mi|mis|\d\S*)
+PLACED in|into|at|on|with|using|from|under|below|above|behind|for|by|of|to|until|im|ins|an|am|auf
+    |mit|bei|beim|unter|nach|aus|vor|hinter|von|vom|zu[mr]?|fur|um|bis|dans|a|aux?|avec|sur|sous|de
+    |pour|en|con|al|del|para|hasta
+WATCHES (?!.*(?<!how )(?<!what )\b(to|pour|para|zum?) <VERBS>)(<POLITE>\s){,6}((?!(what|how) about
+    |what a client calls$|why (not|don't))((<PLACED>)\s)?<ASKING>\b.*|(is|are|am|was|were|does|did
+    |has|had|(have|do) (i|we|they|you)|(can|may|should|will) (i|we|they|it|he|she|there|the)
+    |gibt es|ist|sind|war|waren|hat|habe ich|haben wir|steht|kommt|kostet|kann (ich|man)
+    |est(-ce (?!que (tu|vous)\b)|-il|-elle|\b)|sont|y a-t-il|il y a|hay|esta|estan|son|tiene
+    |tengo)\b.*|(look|see(?! to\b)|read|view|find|search|check(?! (\S+ )?(box(es)?|in|out|off
+    |mark)\b)|show|(tell|show|give) (me|us)\b(?! an?\b).*|know|hear|watch|listen|compare|count
+    |close|browse|explore|locate|verify|inspect|examine|determine|identify|discover|learn|monitor
+    |scroll|wait|zoom|research|figure out|(have|take) a (\S+ )?look|note (?=<ASKING>|if\b|that\b)
+    |remember (?=<ASKING>|if\b)|(open|visit|navigate|go (?=to|back|through|into|in|on|up|down
+    |online)(\S+)|offnen?|ouvr\w+|abr\w+)\b(?!.*\b(to (?!the|an?|my|our|your)|so that|um zu|pour
+    |para)\b)|schau\w*|sieh|seht?|sehen|guck\w*|lies|les(e|t|en)|such(e|t|en)?|finden?|findet
+    |zeig(e|t|en)?|(sage?|nenne?|erzahle?|gib) (\S+ )?(mir|uns)\b(?! eine?\b)|prufen?|uberprufen?
+    |vergleich\w*|durchsuch\w*|ermittel\w*|ermittle|besuchen?|warte\w*|wissen|schliessen?
+    |gehe?n? (auf|zu[mr]?|ins?|nach|zuruck)|stelle? fest|(mach|ruf)e?\s(?=.*\s(auf|zu)$)
+    |(?!.*\b(auf|zu[mr]?) \S+$).*\b(nach|an)?(lesen|suchen|finden|sehen|schauen|prufen|vergleichen
+    |vorlesen|offnen)$|(mir|uns) (.*\s)?(sagen|zeigen|nennen)$|regarde\w*|voi[rs]|voyez|lis(ez)?
+    |lire|(re)?cherche\w*|trouve\w*|montre\w*|affiche\w*|(dis|dites|donne)[- ](moi|nous)|(me
+    |nous) dire|ferme\w*|verifie\w*|consulte\w*|savoir|ecoute\w*|va(s|is)? (sur|a|aux?|dans)|aller
+    |mira\w*|ver|ve (al?|si)|lee|leer|busca\w*|encuentra\w*|encontrar|muestra\w*|mostrar\w*
+    |ensena\w*|di(me|game|nos)|decir(me|nos)|dame (el|la|los|las)|cierra|comprueba\w*|comprobar
+    |verifica\w*|compara\w*|visita\w*|saber|averigua\w*)\b(?!').*)
+# What only adds to such a clause: no verb, a condition, or what is not to be done.
+ADDS (?!(<WATCHES>)$)((?!.*\b(should|must|shall|needs?|has to|ought|be|soll\w*|muss|mussen|doi(t
+    |vent)|debe\w*|<INFINITIVES>)\b)<BEFORE_A_NOUN>\b.*|(<PLACED>)(\s<BEFORE_A_NOUN>)?(\s\S+){1,2}
+    |(if|that|because|since|as|dass|weil|wenn|falls|damit|si|s'il|parce|porque)\b.*|(?!.*\b(forget
+    |vergiss|oublie\w*|olvides?)\b)(do not|don't|never|without|not|ohne|sans|sin|ne|n'\S+|no)\b.*
+    |.*\b(nothing|nichts?|rien|nada|pas)|nothing else|please|hi|hello|hey|thanks?( you)?|ok(ay)?
+    |bitte|hallo|danke|bonjour|merci|s'il (te|vous) plait|hola|por favor|gracias|)
+# Words of others, names that go on a list, and what stands between clauses, in a task as it is.
+QUOTED ["“”„][^"“”„]*["“”„]|«[^«»]*»|(?<!\w)['‘‚][^'’‘‚]*['’‘](?!\w)
+LISTED (?:,|\s(?:and|und|et|y|or|oder|ou|o))(?:\s[A-ZÄÖÜÉ\d][\w'-]*)+(?=[,.;:!?]
+    |\s(?:and|und|et|y|on|at|am|um)\s|$)
+CLAUSES (?i:(?<!\bmr)(?<!\bdr)(?<!\bst)(?<!\bmrs)[,:.!?](?=\s|$)|[;()…¿¡\n]|\s[-–—]\s|(?<!\S)(?:and
+    |und|et|y(?! a\b| a-t)|e|or|oder|ou|o|but|aber|mais|pero|then|while|dann|danach|anschliessend
+    |anschließend|puis|ensuite|luego|despues|después)(?!\S))
+# A name that bids something, as a task does, of two words or more.
+BEGINS (.*([,;:!?()/–—…]|\.\s)\s*|.*\b(and|und|et|or|oder|ou)\s|\W+)?
+ORDERS (?=\S+ \S)(?=(\S+ ){,5}\S+$)<BEGINS>(((please|bitte)\s)?<VERBS>(?![^,;:!?]{,60}\b(nothing
+    |nichts|nicht|rien|nada|pas)\b(?! (else|anderes|sonst))).*
+    |(\S{1,40}\s){,5}\S{,20}<INFINITIVES>(\W*|[,;:!?.].*|\s(und|oder)\s.*))
 # Where Windows tells nothing but the window, and only the model says what is there.
 UNTOLD |pane|window|group|field
-# A name that bids something, as a task does, of two words or more.
-ORDERS (?=\S+ \S)(?=(<BIDS>)$)(?=(\S+ ){,5}\S+$).+
 # What answers a banner, as one about cookies.
 BANNERS (accept|allow|reject|decline|refuse|only|necessary|alle|nur|tout|aceptar|rechazar|refuser
     |accepter|ablehnen|akzeptieren|got it|verstanden)\b.{,30}|remove filter.*
@@ -5351,6 +5400,14 @@ LOCAL_PATH = r"[A-Za-z]:(?:\\[^\\/:*?\"<>|{}\n]*)*"
 def has_form(name: str, text: str) -> bool:
     """Tells whether the whole text, folded, is as the pattern of that name says."""
     return bool(re.fullmatch(PATTERNS[name], fold(text), re.DOTALL))
+
+
+def bids(task: str) -> bool:
+    """Tells whether a task bids more than to look: a clause of it has a verb of its own."""
+    said = re.sub(PATTERNS["LISTED"], "", re.sub(PATTERNS["QUOTED"], "it", task))
+    clauses = re.split(PATTERNS["CLAUSES"], said)
+    verbs = [clause for clause in clauses if not has_form("ADDS", clause)]
+    return not verbs or not all(has_form("WATCHES", clause) for clause in verbs)
 
 
 def is_folder(line: str) -> bool:
@@ -6228,7 +6285,7 @@ def facts_of(attempt: Attempt) -> Facts:
         "unsent": typed.place in typed.unsent,
         "owned": is_dialog(window),
         "lost": has_lost(attempt, front),
-        "bidden": has_form("BIDS", attempt.task.replace("\n", "; ")),
+        "bidden": bids(attempt.task),
         "quoted": f'"{text.strip()}"' in re.sub("[“”„«»‘’']", '"', attempt.task),
         "others": (getattr(attempt.focused, "value", None) or "").strip() not in typed.own,
         "toggles": attempt.known != [] and attempt.known[-1].checked is not None,
