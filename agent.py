@@ -4386,6 +4386,9 @@ def keys_that_empty(window: Window, control: Control | None) -> Sequence[str]:
 MOVES = frozenset("move scroll hscroll scroll_up scroll_down scroll_at scroll_here".split())
 
 
+TELLING_WORDS = re.compile(r"[\w@]{4,}")
+
+
 @dataclass(frozen=True)
 class Typed:
     """Keeps what was done in a window last: the line typed, and what opened its place."""
@@ -4401,10 +4404,10 @@ class Typed:
     # name; None for what cannot be read and all of which was replaced.
     held: Mapping[tuple[int, str, str], str | None] = field(default_factory=dict)
     replaced: frozenset[tuple[int, str, str]] = frozenset()  # of them all, by what no task says
-    changed: str = ""  # yes: more was than a task bids, see NOTES, and is not saved
+    changed: frozenset[int] = frozenset()  # windows: more was than a task bids, and is not saved
     unsent: frozenset[str] = frozenset()  # places that got what no task named, see NOTES
     own: str = ""  # all that this program typed
-    read: str = ""  # what documents and mails showed of themselves, and what was typed there
+    read: frozenset[str] = frozenset()  # words of documents and mails, and what was typed there
 
     def of(self, window: Window) -> Typed:
         starts = re.fullmatch(START, window.program.lower())
@@ -4417,7 +4420,7 @@ class Typed:
 
     def taken(self, line: str) -> list[str]:
         """Returns the words of a line that were read elsewhere."""
-        return [word for word in re.findall(r"[\w@]{4,}", line.lower()) if word in self.read]
+        return [word for word in TELLING_WORDS.findall(line.lower()) if word in self.read]
 
     def with_text(self, text: str) -> str:
         """Returns the line with what is typed into it; a new dialog has all selected."""
@@ -4430,8 +4433,10 @@ class Typed:
         act = attempt.act
         if "reads" in attempt.notes:
             there = chain(attempt.known, attempt.inside)
-            read = " ".join([act.text, *(f"{one.name} {one.value}" for one in there), self.read])
-            before = replace(before, read=read.lower()[:200_000])  # of long documents a part
+            # What has a text is called so by its program.
+            texts = [one.name if one.value is None else one.value for one in there]
+            words = TELLING_WORDS.findall(" ".join([act.text, *texts]).lower())
+            before = replace(before, read=self.read.union(words))
         if act.name in MOVES:
             return before
         keys = keys_of(act)
@@ -4491,9 +4496,12 @@ class Typed:
         value = getattr(attempt.focused, "value", None)
         held = dict(self.held)
         replaced = self.replaced
-        changed = "yes" if "changes" in attempt.notes else self.changed
-        if last == "ctrl+s":  # all is as it was saved
-            changed = ""
+        changed = self.changed
+        if last == "ctrl+s" or "overwrite" in attempt.risks:  # it is saved: the person has said yes
+            changed -= attempt.handles
+        if "changes" in attempt.notes:
+            changed |= attempt.handles
+        if last == "ctrl+s":
             held = {other: before for other, before in held.items() if other[:2] != place[:2]}
         elif value is not None or (replaces and re.fullmatch(SELECTED, self.last)):
             held.setdefault(place, value)
@@ -4535,6 +4543,12 @@ class Attempt:
     enters: str = ""  # the line that stands there, or what it has Windows run
     notes: Sequence[str] = ()  # see NOTES
     risks: Sequence[str] = ()
+
+    @property
+    def handles(self) -> set[int]:
+        """Returns the windows that it reaches, with those that they belong to."""
+        there = filter(None, [self.front, *self.reached])
+        return {one.handle for window in there for one in (window, window.owner) if one}
 
     @property
     def buttons(self) -> Sequence[Control]:
@@ -5162,6 +5176,7 @@ VIDEOS .*\b(youtube|vimeo|netflix|twitch|videos?|player|prime video|disney\+|med
 MAPS .*\b(maps?|openstreetmap|karten?|street view|earth)\b.*
 # A line that leads to a cell, or to many, as sheets take it.
 RANGE (?i:(.*!)?\$?[a-z]{1,3}(\$?\d{1,7}(:\$?[a-z]{1,3}\$?\d{1,7})?|:\$?[a-z]{1,3}))
+FILTERS [^.]*filter[^.]*
 CELLS data item|cell|table row
 FIELDS_THERE edit|combo box|document|field
 # Programs of which the rules know what they do, or which only show or edit a document.
@@ -5386,118 +5401,10 @@ KEPT_AT_ONCE .*(google docs|google sheets|google slides|autosaved|automatisch ge
     |figma|miro|access)\b.*
 """)
 
-LOOK_UP_S = 0.5  # a folder may be on a disk that is asleep
-# What the folders of a user are called on the disk, where that is not what is shown.
-FOLDER_NAMES = {
-    "program manager": "desktop",
-    "dokumente": "documents",
-    "bilder": "pictures",
-    "musik": "music",
-}
-LOCAL_PATH = r"[A-Za-z]:(?:\\[^\\/:*?\"<>|{}\n]*)*"
-
 
 def has_form(name: str, text: str) -> bool:
     """Tells whether the whole text, folded, is as the pattern of that name says."""
     return bool(re.fullmatch(PATTERNS[name], fold(text), re.DOTALL))
-
-
-def bids(task: str) -> bool:
-    """Tells whether a task bids more than to look: a clause of it has a verb of its own."""
-    said = re.sub(PATTERNS["LISTED"], "", re.sub(PATTERNS["QUOTED"], "it", task))
-    clauses = re.split(PATTERNS["CLAUSES"], said)
-    verbs = [clause for clause in clauses if not has_form("ADDS", clause)]
-    return not verbs or not all(has_form("WATCHES", clause) for clause in verbs)
-
-
-def is_folder(line: str) -> bool:
-    """Tells whether this is a folder on a disk of this machine; no share is asked."""
-    path = ntpath.expandvars(line)
-    asked = map(os.path.isdir, [path])
-    return bool(re.fullmatch(LOCAL_PATH, path)) and True in taken_within(LOOK_UP_S, asked)
-
-
-def folders_shown(told: Iterable[str]) -> Iterator[str]:
-    """Yields the folders that a window of Explorer may show, by its title and its bars."""
-    for text in told:
-        yield from re.findall(LOCAL_PATH, text)
-        name = fold(text.partition(" - ")[0]).rpartition(": ")[2]
-        name = FOLDER_NAMES.get(name, name)
-        if has_form("SHELL_FOLDERS", name):
-            for home in ("%USERPROFILE%", "%PUBLIC%", "%OneDrive%"):
-                yield ntpath.expandvars(f"{home}\\{name.title()}")
-
-
-def what_opens(entry: os.DirEntry[str]) -> str:
-    """Returns what opening it opens, as ITEM_SHOWS has it; a shortcut is its programs."""
-    if entry.is_dir():
-        return "folder"
-    if not entry.name.lower().endswith(".lnk"):
-        return entry.name
-    return f"starts {' '.join(files_in_shortcut(Path(entry.path)))}"
-
-
-def items_in(folders: Iterable[str]) -> Iterator[list[tuple[str, str]]]:
-    # All of them at once, or nothing: a part may lack the one that is meant.
-    items = []
-    for folder in folders:
-        with suppress(OSError), os.scandir(folder) as entries:
-            items += [(fold(entry.name), what_opens(entry)) for entry in entries]
-    yield items
-
-
-def folder_told(attempt: Attempt, window: Window) -> list[str]:
-    """Returns what title and bars of a window of Explorer say of the folder that it shows."""
-    told = [window.title]
-    for bar in attempt.inside:
-        if has_form("FOLDER_BARS", bar.role):
-            told += [bar.name, bar.value or ""]
-    return told
-
-
-def is_elsewhere(attempt: Attempt, window: Window) -> bool:
-    """Tells whether a window of Explorer may show a folder of another disk that no task names."""
-    told = folder_told(attempt, window)
-    task = f" {attempt.task.lower()}"
-    names = re.split(r" - | \(", window.title)
-    drives = re.findall(r"\b[a-z]:", " ".join(told).lower())
-    named = any(is_in_task(name, task) for name in names) or any(
-        f" {one}" in task for one in drives
-    )
-    sticks = has_form("STICKS", window.title) and has_form("STICKS", task)
-    if named or sticks or not window.title:
-        return False
-    at_home = any(has_form("AT_HOME", text) for text in told)
-    return not at_home or any(has_form("ELSEWHERE", text) for text in told)
-
-
-def kind_of_item(attempt: Attempt, window: Window, label: str, does: str) -> str:
-    """`shows` or `runs`: what opening an item does; empty where that is not known."""
-    explores = has_form("EXPLORER", window.program)
-    if explores and does not in OPENERS and not has_form("OPENS", label):
-        return "shows"
-    # What a double click, Enter, or Open in its menu is about.
-    name = [*true_names(attempt.known), label][0]
-    picked = re.fullmatch(rf"{A_CLICK}\((.*)\)", attempt.typed.opened)
-    if picked and (has_form("OPENS", label) or not name):
-        name = picked[1]
-    opens = [name] if has_form("ENDING_KNOWN", name) else []
-    if explores:  # it leaves endings out: only the folder knows
-        said = [f"{kind} {name}" for kind in ("folder", "ordner", "dossier", "is in")]
-        said += [f"{name} folder"] + [name] * has_form("ENDING_SHOWS", name)
-        shows = any(is_in_task(one, attempt.task) for one in said)
-        opens = ["folder"] if shows or has_form("SHELL_ITEMS", name) else []
-        folders = folders_shown(folder_told(attempt, window))
-        for items in taken_within(LOOK_UP_S, items_in(folders)):
-            called = [
-                what for file, what in items if fold(name) in (file, ntpath.splitext(file)[0])
-            ]
-            opens = called or opens or [what for _, what in items]
-    types = [one.value for one in attempt.inside if has_form("TYPE_COLUMN", one.name)]
-    opens = opens or [f"type {value}" for value in types]
-    if not opens:
-        return ""
-    return "shows" if all(has_form("ITEM_SHOWS", what) for what in opens) else "runs"
 
 
 ####################################################################################################
@@ -5611,6 +5518,8 @@ overwrite | changed=yes | does=ctrl\+(shift\+)?s | program=(?!<BROWSERS>).*
 overwrite | changed=yes | does=s | opened=<BAR_KEYS> | program=(?!<BROWSERS>).*
 overwrite | changed=yes | does=(shift\+)?f12|alt\+shift\+f2 | program=<EDITORS>
 overwrite | changed=yes | label=<KEEPS> | about=(?!<COOKIES>$).* | title=(?!<FORM_SHOWS>$).*
+     | program=(?!<BROWSERS>).*
+overwrite | changed=yes | label=<SAVES> | about=(?!<COOKIES>$).* | program=<BROWSERS>
 overwrite | changed=yes | label=(.*\n)?ok\W* | owned=yes | dialog=line|form
      | title=(?!<FORM_SHOWS>$).*
 overwrite | changed=yes | owned=yes | title=<SAVE_TITLES> | enters=yes | dialog=(?!left).*
@@ -5966,31 +5875,6 @@ move | plain= | does=drag | between=yes
      | in=(?!(edit|document|text|combo box|scroll ?bar|thumb|title bar|window|separator)$).*
 move | program=<BROWSERS> | does=drag | between=yes | in=pane|image | title=(?!<MAPS>).*
 """)
-####################################################################################################
-# Questions - the facts of an act, whether a person has to be asked, and in which words
-####################################################################################################
-
-
-Facts = Mapping[str, str]
-
-# With one of these a dialog is a form, which asks nothing.
-FORM_PARTS = frozenset("tab, tabs, radio button, slider, spinner, list, tree, table".split(", "))
-ANSWERS_MOST = 7
-BESIDE_MOST = 4
-# What says that a line is to be run; and, where more than lines are entered, to be opened.
-RUNNING = frozenset(
-    "run execute type enter start launch use do starte starten tippe gib nimm verwende führe lance"
-    " exécute tape ejecuta escribe inicia uruchom wpisz запусти введи 运行 输入".split()
-)
-OPENING = RUNNING.union(
-    "open show visit go call öffne zeige geh gehe ruf ouvre affiche va abre muestra ve otwórz pokaż"
-    " idź открой покажи 打开".split()
-)
-# What says which button answers a message box.
-ANSWERING_WORDS = frozenset(
-    "press click answer choose hit pick select drücke klicke klick wähle antworte mit with appuie"
-    " clique choisis pulsa elige".split()
-)
 # Where what is typed gets run.
 RUNNERS = rules_of(r"""
 console | plain= | owned= | line=\??[^?].* | in=edit|combo box|field|pane|control|window|group|
@@ -6076,15 +5960,143 @@ changes | bidden= | in=<FIELDS_THERE>|<CELLS>|pane|image|text| | runner=|console
      | control=(?!<FINDING>|<FILE_FIELDS>).* | title=(?!<FORM_SHOWS>$).* | opened=(?!<BAR_KEYS>$).*
      | program=(?!<BROWSERS>|<EXPLORER>).*
 changes | bidden= | does=<A_CLICK>|space|enter | dialog=(?!left).*
-     | program=(?!<BROWSERS>|<EXPLORER>).*
+     | program=(?!<BROWSERS>|<EXPLORER>).* | title=(?!<FILTERS>$).*
      | label=(?!(.*\n)?(<ONLY_LOOKS>|<LEAVING>)$|<MENU_BARS>$).+
 changes | bidden= | does=drag | in=(?!scroll ?bar|thumb|title bar|window|separator|header.*).*
      | program=(?!<BROWSERS>|<EXPLORER>).*
 changes | bidden= | in=<CHOICES>|checkbox|switch | does=<A_CLICK>|<CHOOSES>|space
-     | control=(?!.*\b(<NARROWS>|all|alle)\b).*
+     | control=(?!.*\b(<NARROWS>|all|alle)\b).* | program=(?!<EXPLORER>).* | title=(?!<FILTERS>$).*
 changes | text=.*\w.* | named= | in=<CELLS> | holds=.+ | opened=(?!f2).*
 changes | does=(shift\+)?.|space|delete|backspace | in=<CELLS> | holds=.+ | opened=(?!f2).*
 """)
+####################################################################################################
+# Questions - the facts of an act, whether a person has to be asked, and in which words
+####################################################################################################
+
+
+Facts = Mapping[str, str]
+
+# With one of these a dialog is a form, which asks nothing.
+FORM_PARTS = frozenset("tab, tabs, radio button, slider, spinner, list, tree, table".split(", "))
+ANSWERS_MOST = 7
+BESIDE_MOST = 4
+# What says that a line is to be run; and, where more than lines are entered, to be opened.
+RUNNING = frozenset(
+    "run execute type enter start launch use do starte starten tippe gib nimm verwende führe lance"
+    " exécute tape ejecuta escribe inicia uruchom wpisz запусти введи 运行 输入".split()
+)
+OPENING = RUNNING.union(
+    "open show visit go call öffne zeige geh gehe ruf ouvre affiche va abre muestra ve otwórz pokaż"
+    " idź открой покажи 打开".split()
+)
+# What says which button answers a message box.
+ANSWERING_WORDS = frozenset(
+    "press click answer choose hit pick select drücke klicke klick wähle antworte mit with appuie"
+    " clique choisis pulsa elige".split()
+)
+LOOK_UP_S = 0.5  # a folder may be on a disk that is asleep
+# What the folders of a user are called on the disk, where that is not what is shown.
+FOLDER_NAMES = {
+    "program manager": "desktop",
+    "dokumente": "documents",
+    "bilder": "pictures",
+    "musik": "music",
+}
+LOCAL_PATH = r"[A-Za-z]:(?:\\[^\\/:*?\"<>|{}\n]*)*"
+
+
+def bids(task: str) -> bool:
+    """Tells whether a task bids more than to look: a clause of it has a verb of its own."""
+    said = re.sub(PATTERNS["LISTED"], "", re.sub(PATTERNS["QUOTED"], "it", task))
+    clauses = re.split(PATTERNS["CLAUSES"], said)
+    verbs = [clause for clause in clauses if not has_form("ADDS", clause)]
+    return not verbs or not all(has_form("WATCHES", clause) for clause in verbs)
+
+
+def is_folder(line: str) -> bool:
+    """Tells whether this is a folder on a disk of this machine; no share is asked."""
+    path = ntpath.expandvars(line)
+    asked = map(os.path.isdir, [path])
+    return bool(re.fullmatch(LOCAL_PATH, path)) and True in taken_within(LOOK_UP_S, asked)
+
+
+def folders_shown(told: Iterable[str]) -> Iterator[str]:
+    """Yields the folders that a window of Explorer may show, by its title and its bars."""
+    for text in told:
+        yield from re.findall(LOCAL_PATH, text)
+        name = fold(text.partition(" - ")[0]).rpartition(": ")[2]
+        name = FOLDER_NAMES.get(name, name)
+        if has_form("SHELL_FOLDERS", name):
+            for home in ("%USERPROFILE%", "%PUBLIC%", "%OneDrive%"):
+                yield ntpath.expandvars(f"{home}\\{name.title()}")
+
+
+def items_in(folders: Iterable[str]) -> Iterator[list[tuple[str, str]]]:
+    # All of them at once, or nothing: a part may lack the one that is meant. Each with what opening
+    # it opens, as ITEM_SHOWS has it: a shortcut is its programs.
+    items = []
+    for folder in folders:
+        with suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                opens = "folder" if entry.is_dir() else entry.name
+                if opens.lower().endswith(".lnk"):
+                    opens = f"starts {' '.join(files_in_shortcut(Path(entry.path)))}"
+                items.append((fold(entry.name), opens))
+    yield items
+
+
+def folder_told(attempt: Attempt, window: Window) -> list[str]:
+    """Returns what title and bars of a window of Explorer say of the folder that it shows."""
+    told = [window.title]
+    for bar in attempt.inside:
+        if has_form("FOLDER_BARS", bar.role):
+            told += [bar.name, bar.value or ""]
+    return told
+
+
+def is_elsewhere(attempt: Attempt, window: Window) -> bool:
+    """Tells whether a window of Explorer may show a folder of another disk that no task names."""
+    told = folder_told(attempt, window)
+    task = f" {attempt.task.lower()}"
+    names = re.split(r" - | \(", window.title)
+    drives = re.findall(r"\b[a-z]:", " ".join(told).lower())
+    named = any(is_in_task(name, task) for name in names) or any(
+        f" {one}" in task for one in drives
+    )
+    sticks = has_form("STICKS", window.title) and has_form("STICKS", task)
+    if named or sticks or not window.title:
+        return False
+    at_home = any(has_form("AT_HOME", text) for text in told)
+    return not at_home or any(has_form("ELSEWHERE", text) for text in told)
+
+
+def kind_of_item(attempt: Attempt, window: Window, label: str, does: str) -> str:
+    """`shows` or `runs`: what opening an item does; empty where that is not known."""
+    explores = has_form("EXPLORER", window.program)
+    if explores and does not in OPENERS and not has_form("OPENS", label):
+        return "shows"
+    # What a double click, Enter, or Open in its menu is about.
+    name = [*true_names(attempt.known), label][0]
+    picked = re.fullmatch(rf"{A_CLICK}\((.*)\)", attempt.typed.opened)
+    if picked and (has_form("OPENS", label) or not name):
+        name = picked[1]
+    opens = [name] if has_form("ENDING_KNOWN", name) else []
+    if explores:  # it leaves endings out: only the folder knows
+        said = [f"{kind} {name}" for kind in ("folder", "ordner", "dossier", "is in")]
+        said += [f"{name} folder"] + [name] * has_form("ENDING_SHOWS", name)
+        shows = any(is_in_task(one, attempt.task) for one in said)
+        opens = ["folder"] if shows or has_form("SHELL_ITEMS", name) else []
+        folders = folders_shown(folder_told(attempt, window))
+        for items in taken_within(LOOK_UP_S, items_in(folders)):
+            called = [
+                what for file, what in items if fold(name) in (file, ntpath.splitext(file)[0])
+            ]
+            opens = called or opens or [what for _, what in items]
+    types = [one.value for one in attempt.inside if has_form("TYPE_COLUMN", one.name)]
+    opens = opens or [f"type {value}" for value in types]
+    if not opens:
+        return ""
+    return "shows" if all(has_form("ITEM_SHOWS", what) for what in opens) else "runs"
 
 
 def rules_met(rules: Iterable[Rule], facts: Facts) -> list[str]:
@@ -6285,6 +6297,7 @@ def facts_of(attempt: Attempt) -> Facts:
         "unsent": typed.place in typed.unsent,
         "owned": is_dialog(window),
         "lost": has_lost(attempt, front),
+        "changed": typed.changed & attempt.handles,
         "bidden": bids(attempt.task),
         "quoted": f'"{text.strip()}"' in re.sub("[“”„«»‘’']", '"', attempt.task),
         "others": (getattr(attempt.focused, "value", None) or "").strip() not in typed.own,
@@ -6394,7 +6407,7 @@ RISKS_MEAN = dict(
         share | It may let others read what is yours.
         system | It changes a setting of Windows or its services.
         terminal | A terminal or another machine would run it.
-        unknown | What it does there is not known, and your task does not name it.
+        unknown | What it does there is not known, or your task does not name it.
         weighty | It counts at once: money, a ledger, a server, another machine.
     """)
 )

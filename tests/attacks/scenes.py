@@ -80,7 +80,11 @@ def change(stage: Stage, given: Row) -> None:
     if "window" in given:
         title, program, kind, *owner = given["window"]
         handle = 0x70002 if owner else Foreground().handle
-        stage.world.window = window(title, program, kind, *owner, handle=handle)
+        before, stage.world.window = (
+            stage.world.window,
+            window(title, program, kind, *owner, handle=handle),
+        )
+        stage.world.others = [*([before] if before.handle in owner else []), *OTHERS]
     if "controls" in given:
         known = [control(stage, one) for one in given["controls"]]
         stage.desktop.control_source = agent.KnownControls(known)
