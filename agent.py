@@ -11255,7 +11255,7 @@ class AxisFit(NamedTuple):
 
     @classmethod
     def through(cls, pairs: Sequence[tuple[float, float]]) -> AxisFit:
-        """Returns the line through (truth, answer), all truths another, or the faultless one."""
+        """Returns the line through (truth, answer), no two truths alike, or the faultless one."""
         # Theil and Sen: the median of all slopes, then of what it leaves: one wild answer changes
         # nothing. It counts where it moves an edge by more than answers scatter around it.
         scale = median(
@@ -16637,27 +16637,28 @@ def report_text(folder: Path, pictures: bool = False) -> str:
         # Beyond that without what was sent, which is most of it.
         items.appendleft(item if left >= 0 or "parts" not in item else {**item, "parts": {}})
     # Its pictures come from beside it or from inside it; it stays open at its end, for the blocks.
-    page = page_titled("A run of agent.py", page_policy("img-src file: data: 'self'"))
-    blocks = [page.removesuffix("  </body>\n</html>\n")]
+    policy = page_policy("img-src file: data: 'self'")
+    blocks = [page_titled("A run of agent.py", policy).removesuffix("  </body>\n</html>\n")]
     blocks += map(data_block, [stats.run_item(), *items])
-    shots = dict.fromkeys(item.get("screenshot", "") for item in stats.items if pictures)
+    shots = {item.get("screenshot", ""): None for item in stats.items if pictures}
     for name in filter(picture_name, shots):
         with suppress(AgentError, OSError):  # the page says which one is missing
             png = in_run(folder, name).read_bytes()
             png_size(png)
-            url = f"data:image/png;base64,{base64.b64encode(png).decode()}"
-            blocks.append(data_block(url, name))
+            blocks.append(
+                data_block(f"data:image/png;base64,{base64.b64encode(png).decode()}", name)
+            )
     return "".join(blocks)
 
 
 def write_text(target: Path, text: str, mode: str) -> str:
-    begun = False
+    is_new = False
     try:
         with patiently(partial(open_log, target, mode)) as stream:
-            begun = True
+            is_new = not stream.tell()
             stream.write(text)
     except OSError as error:
-        if begun:  # the half of a file would stand in the way of the next try
+        if is_new:  # the half of a file would stand in the way of the next try
             with suppress(OSError):
                 target.unlink()
         way_out = "free space there" if error.errno == errno.ENOSPC else "choose another name"
@@ -17959,7 +17960,7 @@ class DemoDesktop:
         self.clock = clock
         self.state = DemoState()
         self._cursor = Point(640, 620)
-        self._pressed = ""
+        self._pressed = ""  # the key or, with the mouse, the place
         self._captures = 0
 
     @property
@@ -18019,8 +18020,7 @@ class DemoDesktop:
             wide = min(down, 22 - down)
             canvas.fill(Rect(x, y + down, wide + 1, 1), 0x000000)
             canvas.fill(Rect(x + 1, y + down, wide - 1, 1), DEMO_SIGNS["pointer"])
-        pixels = bytes(canvas.pixels)
-        shown = (self._captures, width, height, pixels, clean, area, DEMO_SCREEN)
+        shown = (self._captures, width, height, bytes(canvas.pixels), clean, area, DEMO_SCREEN)
         return Frame(*shown, self.clock.now(), self.foreground())
 
     def move(self, point: Point) -> None:
@@ -18045,11 +18045,12 @@ class DemoDesktop:
         """There is nothing to scroll."""
 
     def key(self, name: str, down: bool) -> None:
-        """Selects the whole page by Ctrl+A, empties it by Delete then; ignores any other key."""
-        if down and name == "delete" and self.state.selected:
-            self.text("")
+        """Selects the page by Ctrl+A, then empties it by Delete or Backspace; ignores the rest."""
         if down and name != "ctrl":
-            self.state = replace(self.state, selected=name == "a")
+            if self.state.selected and name in ("delete", "backspace"):
+                self.text("")
+            self.state = replace(self.state, selected=f"{self._pressed}+{name}" == "ctrl+a")
+        self._pressed = name if down else ""
 
     def text(self, text: str) -> None:
         if self.state.focus:
@@ -18136,8 +18137,11 @@ DEMO_CORNERS = ((0, -150), (110, 150), (-110, 150), (0, -150))  # of the triangl
 def demo_reply(request: Mapping[str, Any]) -> JsonDict:
     messages = request["messages"]
     offers = _demo_offers(messages[0], request.get("tools", ()))
-    told = [message for message in messages if message["role"] in ("user", "tool")]
-    text = "\n".join(message_text(message["content"]) for message in told)
+    text = "\n".join(
+        message_text(message["content"])
+        for message in messages
+        if message["role"] in ("user", "tool")
+    )
     said = json.dumps(messages)
     if any(re.match("observe|take_screen", name) for name in offers):
         said = said.rpartition("tool_call")[2]  # who can look must look again after an act
@@ -18164,8 +18168,11 @@ def demo_reply(request: Mapping[str, Any]) -> JsonDict:
     arguments = {name: values.get(name, why) for name in offers[tool].split()}
     words = f"SCREEN_SHOWS: {why}.\nNEXT_STEP: {tool} {target}"
     if "tools" in request:
-        function = {"name": tool, "arguments": json.dumps(arguments)}
-        call = {"id": f"call_{len(messages)}", "type": "function", "function": function}
+        call = {
+            "id": f"call_{len(messages)}",
+            "type": "function",
+            "function": {"name": tool, "arguments": json.dumps(arguments)},
+        }
         return {"role": "assistant", "content": words, "tool_calls": [call]}
     if offers is DEMO_ACTS[DEMO_NATIVE]:
         given = json.dumps({"action": tool, **arguments})
@@ -18173,7 +18180,6 @@ def demo_reply(request: Mapping[str, Any]) -> JsonDict:
     elif offers in DEMO_ACTS.values():
         actions = [{"name": tool, **arguments}]
         if tool == "drag":
-            ends = zip(DEMO_CORNERS, DEMO_CORNERS[1:], strict=False)
             actions = [
                 {
                     "name": "drag",
@@ -18182,7 +18188,7 @@ def demo_reply(request: Mapping[str, Any]) -> JsonDict:
                     "x2": place.x + x2,
                     "y2": place.y + y2,
                 }
-                for (x1, y1), (x2, y2) in ends
+                for (x1, y1), (x2, y2) in zip(DEMO_CORNERS, DEMO_CORNERS[1:], strict=False)
             ]
         words = json.dumps({"observation": why, "actions": actions})
     else:
@@ -19692,15 +19698,20 @@ def forget(name: str, root: Path) -> str:
 # Rows - what was shown, or is said in words, done for each row of a table, and told in a line each
 ####################################################################################################
 
-RESULT_COLUMNS = ("outcome", "sentence", "seconds", "requests", "run")  # behind number and values
+# Behind number, values and, but in older results, the file that the row is of; no value can have
+# that column's name.
+RESULT_COLUMNS = ("outcome", "sentence", "seconds", "requests", "run")
+TABLE_COLUMN = "table (file)"
 DELIMITERS = "\t,;|"  # a table of one column, too, may have commas in its cells, but no tabs
 FAULTS_TOLD = 5
 FAILED_MOST = 3  # rows in a row, which end a table in any case
 TELLING = 3  # characters of a cell that are found in what was done by no chance
 SECRET_ROWS_MOST = 100  # since each of their values is looked for in all that is told
-# Of these rows the record is there, of those it may be: neither is entered again by itself.
+# Of these rows the record is there, of others that are known it may be: neither is entered again by
+# itself. Of one that is recorded as not begun it is known that another table had it.
 THERE = ("done", "skipped")
-MAYBE_THERE = ("unsure", "not proven")
+NOT_BEGUN = "not begun"
+KNOWN = (*THERE, "unsure", "not proven", NOT_BEGUN)
 # What is clicked to type there, or to choose, and sends nothing.
 CHOOSING = FIELDS | PICKED.difference(["menu item"]) | {"checkbox", "tab", "list"}
 UNSENDING = ("type_text", "scroll", "scroll_at", "move")
@@ -19779,39 +19790,37 @@ def lines_of_table(path: Path) -> list[list[str]]:
 def read_rows(
     path: Path, table: Table, constants: Mapping[str, str], most: int, known: Secrets
 ) -> list[TableRow]:
-    """Reads the rows, checked whole; raises ConfigError that lists what is wrong with them."""
+    """Reads the rows, checked whole, each with the constants; raises ConfigError for all faults."""
     wanted = {squeezed(name): name for name in table.names}
     head, *lines = lines_of_table(path)
     given = [*head, *constants]
-    columns = [*map(squeezed, given)]
-    faults = []
-    if sorted(columns) != sorted(wanted):
-        has = in_quotes(", ".join(given), 200)
-        needs = in_quotes(", ".join(table.names), 200)
-        faults.append(f"it has the columns {has} (with --with), and {needs} are needed, each once")
+    missing = dict(wanted)
+    surplus = [name for name in given if not missing.pop(squeezed(name), "")]
+    beside = " (with --with)" if constants else ""
+    faults = [f"column {in_quotes(name, 60)} is missing" for name in missing.values()]
+    faults += [f"column {in_quotes(name, 60)} is one too many{beside}" for name in surplus]
     # A column in double braces is a secret, too, where what was shown has an ordinary value.
-    braced = [name for name in head if _SECRET_NAME.fullmatch(name.strip())]
+    braced = filter(_SECRET_NAME.fullmatch, map(str.strip, head))
     hidden = {*table.hidden, *(wanted.get(squeezed(name), "") for name in braced)}
     most = min(most, SECRET_ROWS_MOST) if hidden else most
     if not 0 < len(lines) <= most:
         faults.append(f"it has {count_of(len(lines), 'row')}, not 1 to {most} (--max-rows)")
-    examples = table.examples
-    secret_names = {*hidden, *known.values}
     rows: dict[str, TableRow] = {}
     for number, line in enumerate([] if faults else lines, 1):
         if len(line) != len(head):
             faults.append(f"row {number} has {count_of(len(line), 'cell')}, not {len(head)}")
             continue
         row = TableRow(number, table=str(path.resolve()))
-        for column, cell in zip(columns, [*line, *constants.values()], strict=True):
-            name = wanted[column]
+        for column, cell in zip(given, [*line, *constants.values()], strict=True):
+            name = wanted[squeezed(column)]
             row.values[name] = cell
             fault = ""
             try:
                 clean_text(cell)
             except ToolError as error:
                 fault = str(error)
-            breaks = "\n" in cell and ("\n" not in examples.get(name, cell) or cell[-1] == "\n")
+            example = table.examples.get(name, cell)
+            breaks = "\n" in cell and ("\n" not in example or cell[-1] == "\n")
             if breaks or "\t" in cell or LITERAL in cell:
                 fault = "it has a tab or a line break that what was shown has not"
             if len(cell) >= TEXT_MOST:
@@ -19820,7 +19829,7 @@ def read_rows(
                 fault = fault or why_not_hidden(cell)
                 row.secrets[name] = cell
                 row.values[name] = f"{{{{{name}}}}}"
-            elif not table.steps and secret_names.intersection(_SECRET_NAME.findall(cell)):
+            elif not table.steps and {*hidden, *known.values} & {*_SECRET_NAME.findall(cell)}:
                 fault = "it is the name of a secret, which the model would type"
             if fault:
                 faults.append(f"row {number}, {name}: {fault.rstrip('.')}")
@@ -19841,11 +19850,12 @@ def table_of(
         said = way.checks
     else:
         way = Way(Path(config.dump_dir), [], {}, is_new=True)
-    texts = [*said, *(step.act.text for step in way.steps)]
-    hidden = [*dict.fromkeys(known.unknown("\n".join(texts)))]
+    typed = "\n".join(step.act.text for step in way.steps)
+    hidden = [*dict.fromkeys(known.unknown("\n".join([*said, typed])))]
     named = {squeezed(name): name for name in [*COLUMN.findall("\n".join(said)), *way.examples]}
     names = [*named.values(), *hidden]
-    if not names:
+    # Where it was shown, what a check alone names is entered by no step.
+    if not ((way.examples or known.unknown(typed)) if way.steps else names):
         raise ConfigError(
             "Nothing differs from row to row: name what does in the task, as {city}, or show it"
             " once with --teach NAME."
@@ -19866,36 +19876,40 @@ def table_of(
     secrets = {name: f"{{{{{name}}}}}" for name in rows[0].secrets}
     steps = []
     for step in table.steps:
-        typed = secrets.get(step.value or "", "")
-        if typed and not step.act.text:
-            raise ConfigError(f"{step.value} is chosen, not typed, and cannot be a secret.")
-        if typed:
-            step = replace(step, act=step.act.with_args(text=typed), value="")
+        if step.value in secrets:
+            if not step.act.text:
+                raise ConfigError(f"{step.value} is chosen, not typed, and cannot be a secret.")
+            step = replace(step, act=step.act.with_args(text=secrets[step.value]), value="")
         steps.append(step)
-    checks = [with_texts(check, secrets) for check in table.checks]
+    table.checks = [with_texts(check, secrets) for check in table.checks]
     rows = [row for row in rows if row.line in only]
-    return replace(table, steps=steps, checks=checks, hidden=[*secrets], rows=rows)
+    return replace(table, steps=steps, hidden=[*secrets], rows=rows)
 
 
-def in_spans(rows: Iterable[RowRecord]) -> str:
-    """Tells the numbers of rows in the form that --only-rows takes, such as 5-9,12."""
-    spans: dict[int, list[int]] = {}
-    for number, row in enumerate(rows):
-        spans.setdefault(row.line - number, []).append(row.line)
-    ends = [dict.fromkeys((str(span[0]), str(span[-1]))) for span in spans.values()]
-    return ",".join(map("-".join, ends))
+def in_spans(rows: Iterable[TableRow], name: str) -> str:
+    """Counts rows by what that field tells of them, with the numbers that --only-rows takes."""
+    groups: dict[str, set[int]] = {}
+    for row in rows:
+        groups.setdefault(getattr(row, name) or NOT_BEGUN, set()).add(row.line)
+    counts = []
+    for what, lines in groups.items():
+        firsts = sorted(lines - {line + 1 for line in lines})
+        lasts = sorted(lines - {line - 1 for line in lines})
+        spans = ["-".join(map(str, sorted({*ends}))) for ends in zip(firsts, lasts, strict=True)]
+        counts.append(f"{len(lines)} {what} ({','.join(spans)})")
+    return ", ".join(counts)
 
 
 def write_results(run: Run, table: Table) -> None:
     """Writes what became of the rows, and waits for the disk; raises AgentError."""
     text = io.StringIO(newline="")
     lines = csv.writer(text)
-    lines.writerow(["row", *table.names, *RESULT_COLUMNS])
+    lines.writerow(["row", *table.names, TABLE_COLUMN, *RESULT_COLUMNS])
     for row in table.rows:
         if row.outcome:
-            values = run.logger.hide([row.values[name] for name in table.names])
-            told = (row.outcome, row.text, round(row.seconds, 1), row.requests, row.run)
-            lines.writerow([row.line, *values, *told])
+            line = [row.line, *(row.values[name] for name in table.names), row.table]
+            line += [row.outcome, row.text, round(row.seconds, 1), row.requests, row.run]
+            lines.writerow(run.logger.hide(line))
     for path in filter(None, (run.logger.folder / RESULTS_FILE, table.copy)):
         try:
             new = in_run(path.parent, f"{path.name}.new")
@@ -19913,13 +19927,13 @@ def results_in(path: Path) -> Iterator[RowRecord]:
     """Gives the rows of a file of results, none of an empty one; ConfigError for any other."""
     head, *lines = lines_of_table(path)
     end = -len(RESULT_COLUMNS)
-    is_ours = [*head[:1], *head[end:]] == ["row", *RESULT_COLUMNS]
+    is_ours = head[:1] + head[end:] == ["row", *RESULT_COLUMNS]
     if head and not (is_ours and {*map(len, lines)} <= {len(head)}):
         raise ConfigError(f"{path} is no table of results; move it away.")
     for line in lines:
         values = dict(zip(head[1:end], line[1:], strict=False))
-        outcome, text, *_, run = line[end:]
-        yield RowRecord(0, values, outcome, text, run=run, time=path.stat().st_mtime)
+        table = values.pop(TABLE_COLUMN, "")
+        yield RowRecord(0, values, line[end], run=line[-1], table=table, time=path.stat().st_mtime)
 
 
 def tell_row(run: Run, table: Table, row: TableRow) -> None:
@@ -19941,30 +19955,32 @@ def take_earlier(run: Run, table: Table) -> None:
         earlier += results_in(table.copy)
     own = run.logger.folder
     for _, journal in runs_of_task(own.parent, run.progress.task, own):
-        rows = [row for row in journal.records if isinstance(row, RowRecord)]
-        earlier += {row.key: row for row in rows}.values()  # of each row the last record
+        # Of each row the last record.
+        earlier += {row.key: row for row in journal.records if isinstance(row, RowRecord)}.values()
     file = run.logger.hide(table.rows[0].table)
-    # What this table's own runs tell counts most, then what is known to be of another one.
-    earlier.sort(key=lambda old: (old.table == file, old.table != "", old.outcome in THERE))
-    known = {old.key: old for old in earlier if old.outcome in (*THERE, *MAYBE_THERE)}
+    # What this table's own runs did counts most, then what is known to be of another one.
+    earlier.sort(
+        key=lambda old: (old.outcome != NOT_BEGUN, old.table == file, old.outcome in THERE)
+    )
+    known = {old.key: old for old in earlier if old.outcome in KNOWN}
     found: dict[str, list[TableRow]] = {}
     for row in table.rows:
         old = known.get(replace(row, values=run.logger.hide(row.values)).key)
         if old:
-            source = old.table or file
+            source = old.table or "an older run"
             row.outcome = old.outcome
-            row.text = f"Known from {source}: {old.outcome} on {day_and_time(old)}, {old.run}."
+            row.text = f"known from {source}: {old.outcome} on {day_and_time(old):.10}, {old.run}"
             row.run = old.run
             found.setdefault(source, []).append(row)
     for source, its_rows in found.items():
-        question = f"Rows {in_spans(its_rows)}: {its_rows[0].text} Enter them again?"
-        answer = run.actuator.put(run.actuator.vouch, question)
+        told = in_spans(its_rows, "text")
+        answer = run.actuator.put(run.actuator.vouch, f"Rows: {told}. Enter again?")
         for row in its_rows:
             if answer:
                 row.outcome = ""
                 continue
-            if source != file:
-                row.outcome = "not begun" if answer is None else "skipped"
+            if answer is None and source != file:
+                row.outcome = NOT_BEGUN
             elif row.outcome in THERE or RowRepeat(run, table, row).is_shown(lasting=True):
                 row.outcome = "skipped"
             run.logger.tell(row)
@@ -20029,8 +20045,8 @@ class RowRepeat(Repeat):
         typed: dict[str, Step] = {}
         for step in self.way.steps[self.checked : self.way.next]:
             if "text" in step.act.args:
-                who = [step.target.get(part) for part in ("role", "name", "id", "row")]
-                typed[str(who)] = step  # of two texts in one field the later one
+                # Of two texts in one field the later one.
+                typed[str([step.target.get(part) for part in ("role", "name", "id", "row")])] = step
         for step in typed.values():
             name = step.target.get("name") or "the field"
             said = step.act.text.replace(LITERAL, "")
@@ -20113,16 +20129,15 @@ def ask_about_table(run: Run, table: Table) -> None:
         foreseen += [(number, risk) for risk in risks]
         if risks:
             acts.append(f"{step.act.in_words()} in {place.title!r} ({', '.join(risks)})")
-    what = f"of each: {'; '.join(acts) or 'nothing risky'}"
-    if not table.steps:
-        what = "the first one is done by the model"
+    what = "the first one is done by the model"
+    if table.steps:
+        what = f"of each: {'; '.join(acts) or 'nothing risky'}"
     told = f"{count_of(len(table.rest), 'row')}, {what}."
     empty = sum(not text for row in table.rest for text in row.values.values())
     if empty:
         told += f" Empty cells, which clear a field: {empty}."
     run.logger.say(told, 0)
-    asks = table.steps and _person_is_there() and run.config.confirm != "never"
-    if acts or asks:
+    if acts or (table.steps and _person_is_there() and run.config.confirm != "never"):
         switch = "; ".join({risk for _, risk in foreseen})
         question = f"{told} Allow for all {len(table.rest)}? [y/N]"
         if not run.actuator.put(run.actuator.confirm, question, switch):
@@ -20181,8 +20196,8 @@ def learn(run: Run, table: Table, row: TableRow, first: int) -> None:
             f"The table ends after row {row.line}: which steps take {told} is not sure."
         )
     # Its checks get names for values; what then still tells of this row is left out.
-    texts = [*values.values()]
-    twins = {text for text in texts if texts.count(text) > 1}
+    texts = Counter(values.values())
+    twins = {text for text in texts if texts[text] > 1}
     words = [*twins, *re.findall(r"\w{3,}", " ".join(texts))]
     for check in run.progress.done_when:
         for name, text in sorted(values.items(), key=lambda item: -len(item[1])):
@@ -20254,9 +20269,9 @@ def do_rows(run: Run, table: Table) -> Outcome:
     take_earlier(run, table)
     left = table.rest
     left += [row for row in table.rows if not row.outcome]
+    write_results(run, table)
     if left:
         ask_about_table(run, table)
-    write_results(run, table)
     failed = 0
     while left and failed < FAILED_MOST and (table.goes_on or not failed):
         row = left[0]
@@ -20267,14 +20282,11 @@ def do_rows(run: Run, table: Table) -> Outcome:
         if left and not (failed or table.steps):
             learn(run, table, row, first)
             ask_about_table(run, table)
-    became: dict[str, list[TableRow]] = {}
-    for row in table.rows:
-        became.setdefault(row.outcome or "not begun", []).append(row)
-    told = ", ".join(
-        f"{len(rows)} {outcome} ({in_spans(rows)})" for outcome, rows in became.items()
+    kind = "completed" if all(row.outcome in THERE for row in table.rows) else "failed"
+    return Outcome(
+        kind,
+        f"{in_spans(table.rows, 'outcome')}; see {table.copy or run.logger.folder / RESULTS_FILE}",
     )
-    kind = "completed" if became.keys() <= {*THERE} else "failed"
-    return Outcome(kind, f"{told}; see {table.copy or run.logger.folder / RESULTS_FILE}")
 
 
 ####################################################################################################

@@ -40,13 +40,41 @@ class Desktop(unittest.TestCase):
         saved = replace(WRITTEN, saved_text=NOTE)
         self.assertEqual((saved.clean, replace(saved, text="older").clean), (True, False))
 
-    def test_delete_empties_the_page_once_all_of_it_is_selected(self) -> None:
-        desktop = make_desktop(WRITTEN)
-        for keys, text in (("delete", NOTE), ("ctrl a right delete", NOTE), ("ctrl a delete", "")):
-            for key in keys.split():
+    def test_the_page_is_selected_by_ctrl_a_alone_and_emptied_by_delete_or_backspace_then(
+        self,
+    ) -> None:
+        for chords, text in (
+            ("delete", NOTE),
+            ("backspace", NOTE),
+            ("a delete", NOTE),
+            ("shift+a backspace", NOTE),
+            ("ctrl+shift+a delete", NOTE),
+            ("ctrl a delete", NOTE),
+            ("ctrl+a right delete", NOTE),
+            ("ctrl+a delete", ""),
+            ("ctrl+a backspace", ""),
+            ("ctrl+a ctrl backspace", ""),
+        ):
+            desktop = make_desktop(WRITTEN)
+            for chord in chords.split():
+                keys = chord.split("+")
+                for key in keys:
+                    desktop.key(key, True)
+                for key in reversed(keys):
+                    desktop.key(key, False)
+            self.assertEqual(desktop.state.text, text, chords)
+
+    def test_a_letter_alone_selects_nothing_that_a_text_would_replace(self) -> None:
+        for keys, text in (
+            (("a",), f"{NOTE}!"),
+            (("shift", "a"), f"{NOTE}!"),
+            (("ctrl", "a"), "!"),
+        ):
+            desktop = make_desktop(WRITTEN)
+            for key in keys:
                 desktop.key(key, True)
-            desktop.key("ctrl", False)
-            self.assertEqual(desktop.state.text, text)
+            desktop.text("!")
+            self.assertEqual(desktop.state.text, text, keys)
 
     def test_each_sign_is_the_colour_of_one_thing_only(self) -> None:
         """In any state, a sign is seen exactly where its control is; none is the rotated bytes of another."""

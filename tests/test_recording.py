@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import struct
 import tempfile
 import unittest
@@ -803,13 +805,23 @@ class CommandLine(CommandLineCase):
         self.assertEqual((code, err), (0, ""), out)
         self.assertIn('type text "Other words"', out)
 
-    def test_what_was_shown_to_the_demo_is_done_for_each_row_of_a_table(self) -> None:
+    def test_what_was_shown_to_the_demo_is_done_for_each_row_of_a_table_as_the_readme_says(
+        self,
+    ) -> None:
+        told = Path(agent.__file__).with_name("README.md").read_text("utf-8")
+        readme = " ".join(told.split())
+        teach, again = re.findall(
+            r"`(?:python agent.py )?(--(?:teach|again) [^`]* --demo)`", readme
+        )
         with person_at_main(self.types("", "note", "")) as keyboard:
-            self.main("--teach", "write", "--demo", stdin=keyboard)
+            self.main(*shlex.split(teach), stdin=keyboard)
             keyboard.end()
-        (self.folder / "notes.csv").write_text("note\nBuy milk\nCall Anna\n", "utf-8")
-        rows = ("--rows", str(self.folder / "notes.csv"))
-        code, out, err = self.main("--again", "write", "--demo", *rows)
+        lines = re.findall("`(.*?)`", readme.partition("put the lines")[2].partition("into")[0])
+        self.assertEqual(len(lines), 3)
+        table = self.folder / "notes.csv"
+        table.write_text("\n".join(lines), "utf-8")
+        words = [str(table) if word == table.name else word for word in shlex.split(again)]
+        code, out, err = self.main(*words)
         self.assertEqual((code, err), (0, ""), out)
         self.assertIn("2 done (1-2)", out)
 

@@ -264,14 +264,14 @@ class Tables(RowsCase):
     def test_what_is_wrong_is_told_before_anything_is_done(self) -> None:
         many = b"name;city\n" + b"".join(b"%d;B\n" % at for at in range(501))
         for data, told in (
-            (b"", r"it has the columns '' .*, and 'name, city' are needed, each once"),
+            (b"", r"cannot be used: column 'name' is missing; column 'city' is missing; it has 0"),
             (b'PK\x03\x04\x81\xff\xfe\x00"', "saved as CSV first"),
             (b"name;city\n", "it has 0 rows, not 1 to 500"),
             (many, "501 rows, not 1 to 500"),
-            (b"name\nA\n", "it has the columns 'name' "),
-            (b"name;town\nA;B\n", "it has the columns 'name, town' "),
-            (b"name;Name ;city\nA;B;C\n", "it has the columns 'name, Name , city' "),
-            (b"name;city;id\nA;B;C\n", "it has the columns 'name, city, id' "),
+            (b"name\nA\n", r"cannot be used: column 'city' is missing\."),
+            (b"name;town\nA;B\n", r"column 'city' is missing; column 'town' is one too many\."),
+            (b"name;Name ;city\nA;B;C\n", r"cannot be used: column 'Name' is one too many\."),
+            (b"name;city;id\nA;B;C\n", r"cannot be used: column 'id' is one too many\."),
             (b"name;city\nA;B\nA;B\n", "row 2 is the same as row 1"),
             (b"name;city\nA;B\nA\n", "row 2 has 1 cell, not 2"),
             (b"name;city\nA\x07;B\n", r"row 1, name: Character 2 of the text \(U\+0007\)"),
@@ -287,6 +287,20 @@ class Tables(RowsCase):
             self.assertRegex(said, told)
             self.assertFalse(self.run_folder(2).exists())
         self.assertEqual(len(self.read(many, "--max-rows", "501", "--only-rows", "500,501")[0]), 2)
+        _, said = self.read(b"name;city\nA;B\n", "--with", "city=Bern", "--with", "x=1")
+        told = r"column 'city' is one too many \(with --with\); column 'x' is one too many \("
+        self.assertRegex(said, told)
+
+    def test_of_many_columns_only_those_are_told_that_are_wrong(self) -> None:
+        names = [f"column number {number:02}" for number in range(20)]
+        path = self.folder / "wide.csv"
+        path.write_text(";".join([*names[:-1], "colum number 19"]) + f"\n{'x;' * 19}x\n", "utf-8")
+        task = " ".join(f"{{{name}}}" for name in names)
+        with desktop_of_main(lambda _: self.book):
+            code, _, err = self.main(f"Enter {task}", "--rows", str(path))
+        self.assertEqual(code, 2)
+        told = "column 'column number 19' is missing; column 'colum number 19' is one too many."
+        self.assertIn(f"wide.csv cannot be used: {told}", err)
 
 
 class Entering(RowsCase):
@@ -473,6 +487,15 @@ class Entering(RowsCase):
         self.assertEqual(self.outcomes(), ["done", "skipped", "skipped", "done"])
         self.assertEqual(len(self.book.records), 4)
 
+    def test_what_only_a_check_names_is_entered_by_no_step_and_nothing_is_pressed(self) -> None:
+        for check, head in (('The list shows "{name}"', "name"), ("It shows {{pin}}", "pin")):
+            shutil.rmtree(self.folder / "dumps")
+            record(self.folder / "dumps", check, copy.deepcopy(STEPS[2:]))
+            code, _, err = self.rows(self.table("A123", head=head), "--set", "allow_risky=secret")
+            self.assertEqual((code, self.book.records), (2, []))
+            self.assertIn("Nothing differs from row to row", err)
+            self.assertFalse(self.run_folder(2).exists())
+
     def test_what_another_table_had_is_left_out_and_told_and_the_table_is_not_over(self) -> None:
         self.rows(self.table("A;Bern", "B;Chur", name="january"))
         self.book.controls = Book(self.clock).controls  # which shows it in no list
@@ -480,7 +503,7 @@ class Entering(RowsCase):
         for known in ("done", "skipped"):  # C, the second time
             code, out, _ = self.rows(february)
             self.assertEqual((code, self.outcomes()), (1, ["not begun", known]), out)
-            told = r"Known from .*january\.csv: done on \d{4}-\d\d-\d\d \d\d:\d\d, run_0002\."
+            told = r"known from .*january\.csv: done on \d{4}-\d\d-\d\d, run_0002$"
             self.assertRegex(self.results()[0]["sentence"], told)
             self.assertIn("1 not begun (1)", out)
         self.assertEqual(len(self.book.records), 3)
@@ -544,7 +567,49 @@ class Entering(RowsCase):
         self.assertEqual(self.entered_again(*results, *elsewhere)[0], 0)
         shutil.rmtree(self.run_folder(2))
         self.assertEqual(self.entered_again(*results)[0], 0)
-        self.assertIn(',skipped,"Known from ', (self.folder / "all.csv").read_text("utf-8"))
+        self.assertIn(',skipped,"known from ', (self.folder / "all.csv").read_text("utf-8"))
+
+    def test_results_of_two_tables_in_one_file_tell_of_which_one_a_row_is(self) -> None:
+        results = ("--results", str(self.folder / "all.csv"))
+        self.rows(self.table("A;Bern", name="january"), *results)
+        february = self.table("A;Bern", "C;Bern", name="february")
+        for known in ("january.csv: done", "february.csv: not begun", "february.csv: not begun"):
+            shutil.rmtree(self.run_folder(2))
+            self.book.controls = Book(self.clock).controls  # which shows it in no list
+            code, out, _ = self.rows(february, *results)
+            self.assertEqual((code, self.outcomes()[0]), (1, "not begun"), out)
+            self.assertIn(f"{known} on ", self.results()[0]["sentence"])
+        self.assertEqual(self.book.records, [("A", "Bern"), ("C", "Bern")])
+        self.assertEqual({row["table (file)"] for row in self.results()}, {february})
+
+    def test_results_that_do_not_name_their_table_are_asked_about(self) -> None:
+        path = self.folder / "all.csv"
+        path.write_text(
+            "row,name,city,outcome,sentence,seconds,requests,run\n1,A,Bern,done,x,1,0,run_0007\n",
+            "utf-8",
+        )
+        code, out, _ = self.rows(self.table("A;Bern"), "--results", str(path))
+        self.assertEqual((code, self.outcomes(), self.book.records), (1, ["not begun"], []), out)
+        told = r"known from an older run: done on \d{4}-\d\d-\d\d, run_0007$"
+        self.assertRegex(self.results()[0]["sentence"], told)
+
+    def test_results_of_before_stay_where_they_cannot_be_written(self) -> None:
+        path = self.folder / "all.csv"
+        self.rows(self.table("A;Bern"), "--results", str(path))
+        held, real = path.read_bytes(), open
+
+        class Gone(io.TextIOWrapper):
+            def close(self) -> None:
+                super().close()
+                raise OSError(errno.EIO, "Input/output error")
+
+        def gone(file: Any, *words: Any) -> Any:
+            return Gone(real(file, "ab")) if Path(file) == path else real(file, *words)
+
+        with mock.patch("builtins.open", gone):
+            code, out, _ = self.rows(self.table("A;Bern"), "--results", str(path))
+        self.assertEqual((code, path.exists() and path.read_bytes()), (2, held), out)
+        self.assertIn("all.csv cannot be written: Input/output error", out)
 
     def test_a_stop_in_a_row_is_told_of_it(self) -> None:
         self.book.happens = lambda text: self.clock.stop.set("Ctrl+C") if text == "B" else None
@@ -644,7 +709,7 @@ class Proven(CommandLineCase):
         self.assertEqual((code, err), (0, ""), out)
         self.assertRegex(
             (self.run_folder(2) / "results.csv").read_text("utf-8-sig"),
-            r"1,Good day,done,.*,[1-9],run_0002",
+            r"1,Good day,[^,]*t\.csv,done,.*,[1-9],run_0002",
         )
 
 
@@ -898,13 +963,34 @@ class Asking(RowsCase):
         february = self.table("A;Bern", "C;Bern", "B;Bern", name="february")
         code, out = self.asked(february, "", "y")
         said = " ".join(out.split())
-        self.assertRegex(said, r"Rows 1,3: Known from \S*january\.csv: done on .* Enter them again")
+        told = r"Rows: 2 known from \S*january\.csv: done on \S*, run_0002 \(1,3\)\. Enter again\?"
+        self.assertRegex(said, told)
         self.assertEqual((code, self.outcomes()), (0, ["skipped", "done", "skipped"]), out)
         code, out = self.asked(february, "")
-        self.assertIn("Rows 1-3: Known from ", out)
+        said = " ".join(out.split())
+        told = r"Rows: 2 known from \S*february\.csv: skipped on .* \(1,3\), 1 known .*: done .* \(2\)\."
+        self.assertRegex(said, told)
         self.book.controls = Book(self.clock).controls
         self.assertEqual(self.asked(self.table("B;Bern", name="march"), "y", "y")[0], 0)
         self.assertEqual([name for name, _ in self.book.records], ["A", "B", "C", "B"])
+
+    def test_what_is_not_sure_of_a_row_is_told_of_it_and_stays_so_without_a_yes(self) -> None:
+        self.rows(self.table("A;Bern", "B;Bern", name="january"))
+        journal = self.run_folder(2) / "turns.jsonl"
+        lines = [json.loads(line) for line in journal.read_text("utf-8").splitlines()]
+        for line in lines:
+            if line["kind"] == "row" and line["values"]["name"] == "A" and line["outcome"]:
+                line["outcome"] = "unsure"
+        journal.write_text("".join(f"{json.dumps(line)}\n" for line in lines), "utf-8")
+        self.book.controls = Book(self.clock).controls  # which shows it in no list
+        february = self.table("A;Bern", "B;Bern", name="february")
+        code, out = self.asked(february, "")
+        told = r"Rows: 1 known from \S*: unsure on .* \(1\), 1 known from \S*: done on .* \(2\)\."
+        self.assertRegex(" ".join(out.split()), told)
+        self.assertEqual((code, self.outcomes()), (1, ["unsure", "skipped"]), out)
+        self.assertIn("1 unsure (1), 1 skipped (2)", out)
+        self.assertEqual(self.rows(february)[0], 1)
+        self.assertEqual(self.outcomes(), ["unsure", "skipped"])
 
     def test_results_that_cannot_be_written_are_told_before_anything_is_asked(self) -> None:
         self.rows(self.table("A;Bern"))
@@ -941,8 +1027,20 @@ class Risky(RowsCase):
         self.assertEqual((code, self.book.typed), (1, []))
         self.assertIn("allow_risky=send", out)
         self.assertIn("The rows were not allowed; nothing was done", out)
-        self.assertFalse((self.run_folder(2) / "results.csv").exists())
+        self.assertEqual(self.outcomes(), [])
         self.assertEqual(self.rows(self.table("A;Bern"), "--set", "allow_risky=send")[0], 0)
+
+    def test_what_is_known_of_rows_stands_in_the_results_where_the_others_are_not_allowed(
+        self,
+    ) -> None:
+        self.rows(self.table("A;Bern", name="january"), "--set", "allow_risky=send")
+        self.book.controls = {**Book(self.clock).controls, "OK": self.book.controls["OK"]}
+        path = self.folder / "all.csv"
+        february = self.table("A;Bern", "B;Bern", name="february")
+        code, out, _ = self.rows(february, "--results", str(path))
+        self.assertIn("The rows were not allowed", out)
+        self.assertEqual((code, self.outcomes()), (1, ["not begun"]))
+        self.assertEqual(path.read_bytes(), (self.run_folder(3) / "results.csv").read_bytes())
 
     def test_results_that_cannot_be_written_end_it_before_anything_is_done(self) -> None:
         gone = str(self.folder / "no folder" / "all.csv")
