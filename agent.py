@@ -12924,9 +12924,12 @@ def object_to(run: Run, act: Act, aim: Aim, frame: Frame) -> None:
     if times > 1 and not may_repeat:
         told = f"That was done {times} times and changed nothing: do something else."
         raise ToolError(told, OTHER_CONTROL)
-    if act.text and not {"position", "clear"} & act.args.keys():
+    said = (act.text or "").split()  # Enter behind a text leaves a line more
+    if said and "clear" not in act.args:
         focus = run.controls.one(None) or NO_CONTROL
-        if focus.role in FIELDS and not focus.password and focus.value == act.text:
+        points = points_of(act.places, frame.area, run.eyes.desktop)
+        is_there = focus.role in FIELDS and all(map(focus.rect.contains, points))
+        if is_there and not focus.password and (focus.value or "").split() == said:
             told = "The field holds just that text: go on with what comes after it."
             raise ToolError(told, OTHER_CONTROL)
 

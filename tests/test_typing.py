@@ -240,6 +240,10 @@ class Again(TypingCase):
         self.assertEqual(self.again("hello", clear=True), ["done", "done"])
         self.type(Field("Text", NAME), text="hello")
         self.assertEqual(self.again("there"), ["done", "done"])
+        fields = Field("Text", NAME, "hello\r\n"), Field("City", CITY)
+        for place, wanted in ((ON_NAME, ["refused", "done"]), (ON_CITY, ["done", "refused"])):
+            self.type(*fields, text=" ")
+            self.assertEqual(self.again("hello", position=place), wanted)
 
     def test_on_the_desktop_only_a_name_that_is_being_changed_is_typed(self) -> None:
         shell = replace(PLAIN, title="Program Manager", class_name="Progman")
