@@ -5356,22 +5356,22 @@ BANNERS (accept|allow|reject|decline|refuse|only|necessary|alle|nur|tout|aceptar
     |save (preferences|settings|choices)|.*\bcookies?\b.*
 # What a button of a page promises, bids or answers in the name of who presses it: as a task
 # bids, by I and me, with a yes and more, with a verb and where to, once more, to all, or by a sign.
-COMMITS (.*\n)?(?=[^\n]*$)(?!(<FORM_GOES_ON>|<LEAVING>|<BANNERS>|forward|(toggle|enlarge|hide|take a
-    |log|sign in)\b.*|.*\blanguage|[^\n]*\?|.*\b(<NARROWS>|filters?)\b.*)$)(<ORDERS>|(?!(show|tell
-    |remind|keep|near|about|my|for)\b)(.*\s)?(i|i'm|me|my|ich|mich|mein\w*|je|moi|mon|ma|mes|yo|mi
-    |mis)\b.*|(yes|ja|oui|si|tak|ok|okay|sure)\b\W*[,:!]?\s\w.*|(?!(zoom|scroll|page|log|sign|look
-    |read|slide|skip|jump|learn|back|go|find|see|show|play|move|fade|drop
-    |sort)\b)([a-z]+) (\S+ )?(in|out|up|down|on|off|over|away|through|back|live|left|right)\b.{,12}
-    |(re)(run|generate|open|build|assign|send|submit|issue|queue|index|process|deploy|create|connect
-    |activate|calculate|compute|order|schedule|launch|invite|publish|key|pair)\b.*
-    |close (?!(the )?(dialog|window|menu|tabs?|panel|pane|banner|popup|search|filters?|sidebar
-    |message|chat|directions|gallery|image|video|player|map|details|overlay|all)\b).+|.*\b(everyone
-    |everybody|anyone|to all|for all|all users|jeden|jeder|tout le monde|todos)\b.*|(block|mute
-    |return|open access)\s.+|\+ ?1|[❤♥👍👎🔥😀-🙏🎉👏]\W*)
+COMMITS (.*\n)?(?=[^\n]*$)(?!(<FORM_GOES_ON>|<LEAVING>|<BANNERS>|forward|(toggle|enlarge|hide
+    |take a|log|sign in|track|suivre|seguir|verfolgen)\b.*|.*\blanguage|[^\n]*\?|.*\b(<NARROWS>
+    |filters?)\b.*)$)(<ORDERS>|(?!(show|tell|remind|keep|near|about|my|for)\b)(.*\s)?(i|i'm|me|my
+    |ich|mich|mein\w*|je|moi|mon|ma|mes|yo|mi|mis)\b.*|(yes|ja|oui|si|tak|ok|okay
+    |sure)\b\W*[,:!]?\s\w.*|(?!(zoom|scroll|page|log|sign|look|read|slide|skip|jump|learn|back|go
+    |find|see|show|play|move|fade|drop|sort)\b)([a-z]+) (\S+ )?(in|out|up|down|on|off|over|away
+    |through|back|live|left|right)\b.{,12}|(re)(run|generate|open|build|assign|send|submit|issue
+    |queue|index|process|deploy|create|connect|activate|calculate|compute|order|schedule|launch
+    |invite|publish|key|pair)\b.*|close (?!(the )?(dialog|window|menu|tabs?|panel|pane|banner|popup
+    |search|filters?|sidebar|message|chat|directions|gallery|image|video|player|map|details|overlay
+    |all)\b).+|.*\b(everyone|everybody|anyone|to all|for all|all users|jeden|jeder|tout le monde
+    |todos)\b.*|(block|mute|return|open access)\s.+|\+ ?1|[❤♥👍👎🔥😀-🙏🎉👏]\W*)
 # Keys, and turns of the wheel, that choose in what holds one of several values; and its buttons.
 CHOICES combo box|slider|spinner|radio button
 MATTERS (split )?button|checkbox|switch|<CHOICES>
-CHOOSES up|down|left|right|page\w+|home|end|(shift\+)?.|scroll.*|drag
+CHOOSES up|down|left|right|page\w+|(shift\+)?.|drag
 STEPS (.*\n)?(((step|one|value) )?(up|down|(in|de)cre(ase|ment))( value)?|[-+−▲▼▴▾]|plus|minus
     |higher|lower|larger|smaller|raise|hoher|niedriger|erhohen|verringern|auf|ab|augmenter|diminuer
     |aumentar|disminuir)\W*
@@ -5380,20 +5380,31 @@ PREFERENCES (.*\b)?(privacy|privatsphare|billing|notifications?|who can .*|secur
     |permissions|share .*|access|(rate|rating|poll|survey|vote)\b.*|umfrage|bewert\w+|.* - status
     |settings?|preferences|options|einstellungen|optionen|parametres|configuracion|opciones|ajustes
     |ustawienia|impostazioni)\b.*
-LEADS_ON (.*; )?(<TAKES_OVER>|search|find|show|go|ok|suchen|finden|anzeigen|los|rechercher
-    |afficher|buscar|mostrar)(; .*)?
+# Words of buttons that find what was chosen before, and of what steers what plays.
+FINDS search|find|show(?! (more|less|menu|all|details|password)\b)|go(?! (to|back|home)\b)|suche
+    |suchen|finden?|zeigen?|anzeigen|los|(re)?cherche[rz]|trouver|afficher|voir|buscar|encontrar
+    |mostrar|ver
+LEADS_ON (.*; )?((<TAKES_OVER>|ok)|(?![^;]*\b(tabs?|onglets?|pestanas?|google
+    |url)\b)((<FINDS>)\b[^;]*|[^;]*\s(<FINDS>)\W*))(; .*)?
+PLAYS seek\w*|scrub\w*|progress|volume|playback|lautstarke|fortschritt|wiedergabe|progression
+    |lecture|volumen|progreso|reproduccion
 # What tells others what one thinks of them: alone, before a name or behind one.
-REACTS (.*\n)?((super )?(fork|star|react|going|attend|wave|vernetzen)\W*|(star|react|wave) (to|at
-    |this)\b.*|(super )?(un)?(like|follow(?!.?(ups?|ing)\b)|subscribe|endorse|recommend|befriend
-    |join|(up|down)?vote(?! (counts?|results?|totals?)\b)|connect(?!\s\S)|connect with|rsvp
-    |add (as a )?friend|gefallt mir|j'aime|aimer|suivre|s'abonner|rejoindre|me gusta|seguir|unirse
-    |suscribirse)\b(?! (us|me|on)\b).*|(.*\s)?(folgen|abonnieren|beitreten|liken|empfehlen
-    |mit \S.* vernetzen|als freund(in)? hinzufugen)\W*)
+LIKES (like|follow|subscribe|endorse|recommend|befriend|join|(up|down)?vote|rsvp|gef[äa]llt mir
+    |j.aime|aimer|suivre|s.abonner|rejoindre|me gusta|seguir|unirse|suscribirse|folgen|abonnieren
+    |beitreten|liken|empfehlen|vernetzen)
+REACTS (.*\n)?((super )?(un)?(<LIKES>|fork|star|react|going|attend|wave|connect)\W*
+    |(super )?(un)?(<LIKES>|star|react|wave)( (to|at))? (this(?! (guide|link|path|route|step)s?\b)
+    |now|back)\b.*|add (as a )?friend\b.*|(.*\s)?als freund(in)? hinzufugen\W*)
+# As Windows has it, since names begin with capitals; what has an article is no name.
+REACTS_TO (?i:(super )?(un)?(<LIKES>|connect with)\b(?!.?(ups?|ing)\b)(?! (us|me|on|the|an|our|your
+    |my|new)\b))(.*\s)?[@#A-ZÀ-ÖØ-Þ].*|(?!(?i:.*\b(link|schritt\w*|anleitung|hinweis\w*|weg
+    |route)\b))(.*\s)?[@#A-ZÀ-ÖØ-Þ].*\s(?i:<LIKES>)\W*
 # Files, and what gets one.
-DOWNLOADS (.*\n)?(.*\b(download|export|herunterladen|exportieren|telecharger|exporter|descargar
-    |exportar|scarica|pobierz|save (as|link|file|to (disk|device|computer)))\b.*|.*\S\.(?!(com|url
-    |js|website)\b)(pdf|zip|7z|rar|tar|gz|docx?|xlsx?|pptx?|odt|ods|odp|csv|rtf|txt|epub|ics|vcf
-    |torrent|<RUNS>)(\W.*)?)
+GETS (download|export|herunterladen|exportieren|telecharger|exporter|descargar|exportar|scarica
+    |pobierz|save (as|link|file|to (disk|device|computer)))
+DOWNLOADS (.*\n)?(<GETS>\b(?!'|\s(speed|cent(er|re)|manager|folder|history|guide|page|area)s?\b).*
+    |[^\n]*\s<GETS>\W*|.*\S\.(?!(com|url|js|website)\b)(zip|7z|rar|tar|gz|docx?|xlsx?|pptx?|odt|ods
+    |odp|rtf|epub|ics|vcf|torrent|<RUNS>)(\W.*)?)
 COOKIES .*\b(cookies?|consent|privacy choices|datenschutz\w*|tracking|einwilligung\w*)\b.*
 KEPT_AT_ONCE .*(google docs|google sheets|google slides|autosaved|automatisch gespeichert
     |word online|confluence|notion|onenote|obsidian|sticky notes|kurznotizen|google keep
@@ -5599,6 +5610,8 @@ share | title=.*\b(google (accounts|konten)|comptes google|device activation)\b.
 share | in=button | label=<SAVES> | about=.*\b(forward|redirect|weiterleit|transfer)\w* .*@.*
 send | program=<BROWSERS>|<CHATS> | in=(split )?button|menu item|checkbox|switch|image|control
      | does=<A_CLICK>|enter|space | label=<REACTS>
+send | program=<BROWSERS>|<CHATS> | in=(split )?button|menu item|checkbox|switch|image|control
+     | does=<A_CLICK>|enter|space | called=<REACTS_TO>
 send | program=<BROWSERS> | in=button | title=(?!<MAIL_TITLES>$).*
      | label=(.*\n)?(reply|comment|antworten|kommentieren|repondre|commenter)\W*
 # What a page says of money or of a contract, as in "Transfer of 500 EUR" and "29 EUR a month".
@@ -5722,7 +5735,7 @@ weighty | program=<LEDGERS> | does=<A_CLICK>|space | in=(split )?button
      | label=(?!(.*\n)?(<ONLY_LOOKS>)$).+
 weighty | program=<REMOTES> | does=<A_CLICK>|enter|space | in=(split )?button | dialog=(?!left).*
 weighty | program=<REMOTES> | in=<UNTOLD>|image|control | does=<PRESSES>|drag|space|(shift\+)?.|win
-    |(alt|win)\+.*|ctrl\+(?!c$).+|f\d+|backspace|insert
+    |win\+.*|alt\+(?!tab$).*|ctrl\+(?!([acf]|home|end|tab)$).+|f\d+|backspace|insert
 weighty | program=<REMOTES> | in=<UNTOLD>|image|control | text=.+ | named=
 run | program=<FILERS> | does=((ctrl|alt|shift)\+)*enter|(double|triple)_click | kind=|runs
 move | program=<FILERS> | does=(shift\+)?f[5-8]
@@ -5756,7 +5769,7 @@ system | program=<EXPLORER> | title=<PANELS> | does=<A_CLICK>|enter|space | in=<
 weighty | program=<LEDGERS> | enters=yes | line=\W*(/n|/o|=).*
 run | program=<BROWSERS>|<CHATS> | does=<A_CLICK>|enter | label=<SETUPS>
 file | bidden= | program=<BROWSERS>|<MAILS>|<CHATS> | does=<A_CLICK>|enter|space
-     | in=(hyper)?link|(split )?button|menu item|image|text|control | dialog=(?!left).*
+     | in=(hyper)?link|(split )?button|menu item|image|control | dialog=(?!left).*
      | label=<DOWNLOADS>
 run | program=<BROWSERS>|<CHATS>|<MAILS> | does=<A_CLICK>|enter|space | in=(split )?button
      | control=<DOWNLOADED>
@@ -5848,9 +5861,9 @@ overwrite | plain= | text=.+ | named= | others=yes | in=edit|combo box|spinner|<
 overwrite | plain= | does=ctrl\+[vx]|(shift\+)?. | others=yes
      | in=edit|combo box|spinner|<CELLS> | control=(?!<FINDING>|<FILE_FIELDS>).*
 unknown | plain= | in=combo box|slider|spinner|radio button
-     | does=<CHOOSES> | control=(?!.*\b(<NARROWS>)\b).*
+     | does=<CHOOSES>|scroll.* | control=(?!.*\b(<NARROWS>)\b).*
 unknown | bidden= | program=<BROWSERS>|<CHATS>|<MAILS> | in=<CHOICES> | does=<CHOOSES>
-     | control=(?!.*\b(<NARROWS>)\b).* | about=(?!<LEADS_ON>$).*
+     | control=(?!.*\b(<NARROWS>|<PLAYS>)\b).* | about=(?!<LEADS_ON>$).*
 unknown | bidden= | title=<PREFERENCES> | in=list item|menu item | program=<BROWSERS>
      | does=<A_CLICK>|enter|space | dialog=(?!left).* | control=(?!.*\b(<NARROWS>)\b|<LEAVING>$).*
 unknown | bidden= | title=<PREFERENCES> | in=<CHOICES>|checkbox|switch
@@ -6058,7 +6071,7 @@ def is_elsewhere(attempt: Attempt, window: Window) -> bool:
     """Tells whether a window of Explorer may show a folder of another disk that no task names."""
     told = folder_told(attempt, window)
     task = f" {attempt.task.lower()}"
-    names = re.split(r" - | \(", window.title)
+    names = [window.title, *re.split(r" - | \(", window.title)]
     drives = re.findall(r"\b[a-z]:", " ".join(told).lower())
     named = any(is_in_task(name, task) for name in names) or any(
         f" {one}" in task for one in drives
@@ -6275,9 +6288,9 @@ TITLE_BAR = 40  # so many pixels from its top a window is moved by
 # what no task named), across (yes: it ends in another window), inner (yes: it begins below its
 # window's title), between (yes: it ends on another control), elsewhere (yes: see there), file (the
 # title without what the task names), holds (what a control holds), others (yes: that of what gets
-# the text is none of this program's); bidden (yes: the task bids to change something), quoted (yes
-# of a text that the task has in quotes), changed, taken (words of the line that were read, see
-# Typed, and that the task does not name).
+# the text is none of this program's); bidden (yes: see bids), called (as Windows calls what is
+# pressed), quoted (yes of a text that the task has in quotes), changed (of a window, see Typed),
+# taken (words of the line that were read, see Typed, and that the task does not name).
 def facts_of(attempt: Attempt) -> Facts:
     """Returns the facts that rules are held against."""
     window = next(iter(attempt.reached), Window(0, ""))
@@ -6331,9 +6344,9 @@ def facts_of(attempt: Attempt) -> Facts:
         facts["dialog"] = "left"
     elif decides(attempt, label):
         facts["decides"] = "yes"
-    called = next(iter(true_names(attempt.known)), label)
-    if len(called.split()) > 3 and is_in_task(called, attempt.task):
-        facts["label"] = ""  # the person has said just this
+    facts["called"] = next(iter(true_names(attempt.known)), label)
+    if len(facts["called"].split()) > 3 and is_in_task(facts["called"], attempt.task):
+        facts |= {"label": "", "called": ""}  # the person has said just this
     facts["runner"] = ["", *rules_met(RUNNERS, facts)][-1]
     facts["runs"] = "\n".join(risky_lines(attempt, facts))
     attempt.notes = rules_met(NOTES, facts)
