@@ -8787,17 +8787,20 @@ _XML = re.compile(
 # Forms that models write where their server reads none. First those of Mistral and Kimi, and a
 # tool's name that the whole reply begins with: each a name and an object.
 _NO_TAG = r"[^<]*(?:<(?!/?arg_|\|?/?tool_call)[^<]*)*"
-_NAMED = r"(?:\A|(?<=</think>))\s*([a-z]\w{1,60})\s*"
+_NAMED = r"(?:\A|(?<=</think>))\s*([a-z]\w{1,60})"
 _OBJECT_FORMS = (
     r"\[TOOL_CALLS\]\s*([\w.-]+)\s*\[ARGS\]\s*(\{[^\[]*\})\s*\Z",
-    rf"{_NAMED}:?\s*(\{{(?s:.*)\}})\s*\Z",
-    rf"{_NAMED}\(\s*(\{{(?s:.*)\}})\s*\)\s*\Z",
+    rf"{_NAMED}(?:\s*:)?\s*(\{{(?s:.*)\}})\s*\Z",
+    rf"{_NAMED}\s*\(\s*(\{{(?s:.*)\}})\s*\)\s*\Z",
     rf"<\|tool_call_begin\|>([\w.-]+)(?::\d*)*\s*<\|tool_call_argument_begin\|>({_NO_TAG})"
     r"<\|tool_call_end\|>",
 )
 # Such a name with arguments as Python writes them, and one of these, if no text begins there.
-_KEYWORD_FORM = rf"{_NAMED}(?:\((\s*\w+\s*=(?s:.*))\)|,(\s*\w+\s*=(?s:.*)))\s*\Z"
-_KEYWORD = r"""("[^"\\]*(?:\\.[^"\\]*)*"|'[^'\\]*(?:\\.[^'\\]*)*')|\b([a-z]\w*)\s*="""
+_KEYWORD_FORM = rf"{_NAMED}\s*(?:\((\s*\w+\s*=(?s:.*))\)|,(\s*\w+\s*=(?s:.*)))\Z"
+_KEYWORD = (
+    r"""("[^"\\]*(?:\\(?s:.)[^"\\]*)*(?:"|\\?\Z)|'[^'\\]*(?:\\(?s:.)[^'\\]*)*(?:'|\\?\Z))"""
+    r"|\b([a-z]\w*)\s*="
+)
 # Then those of Gemma and GLM: a name and its arguments, and one of these.
 _FIELD_FORMS = {
     rf"<\|tool_call>\s*call:([\w.-]+)\s*\{{({_NO_TAG})\}}\s*<tool_call\|>": (
