@@ -1632,6 +1632,7 @@ class StateRecord(Record, kind="state"):
     stirred: bool | None = None
     recovered: bool = False
     touched: int = 0  # acts that touched the desktop
+    typed: bool = False  # whether any key was pressed, or a text typed
     trail: list[list[JsonDict]] = field(default_factory=list)  # story's acts, latest turn first
     done_when: list[str] = field(default_factory=list)  # what proves the task done
     not_yet: int = 0  # completions that a fresh look refused since an act led to something new
@@ -13079,9 +13080,10 @@ def take_steps(run: Run, act: Act, frame: Frame) -> Deed:
     except (ToolError, Win32Error) as error:  # what failed ends the act
         done.append(Deed(act, str(error), "refused", error.kind))
     deed = replace(reduce(both_deeds, done), act=on_whole(act, frame))
+    progress = run.progress
+    progress.typed |= any(one.acted and (one.act.text or one.act.key) for one in done)
     if not deed.acted or deed.refused not in ("", "another_window"):
         return deed
-    progress = run.progress
     progress.screens.keep(whole)
     box = eyes.changed(whole.clean, after.clean, whole, 1)
     carets = 0 if box is None else 1  # one may stand in another field now
@@ -13309,6 +13311,31 @@ def rulings_by_files(
                 yield Ruling(check, True, "the file holds it")
 
 
+# What is said of a text that was typed, or is to be.
+_TYPES = re.compile(
+    r"\b(?:typ(?:e|ed|es|ing)|enter(?:ed|s)?|writ(?:e|es|ten|ing)|tipp\w+|schreib\w*|geschrieben"
+    r"|eingegeben|gib|tap\w+|saisi\w*|[eé]cri\w+|escrib\w+|escrito|teclea\w*)\b",
+    re.IGNORECASE,
+)
+
+
+def rulings_on_typing(run: Run, look: Look) -> Iterator[Ruling]:
+    """Rules that a text was not typed where no key was pressed and Windows shows it nowhere."""
+    progress = run.progress
+    if progress.typed or run.config.controls == "off":
+        return
+    shown = [window.title for window in run.eyes.windows()]
+    for control in run.controls.known(look.frame.window):
+        shown += [control.name, control.value or ""]
+    for check in progress.done_when:
+        for quoted in re.findall(r"[\"'“”„«‘]([^\"'“”«»‘’\n]{1,80})[\"'”“»’]", check):
+            is_of_task = _plain(quoted) in _plain(progress.task)
+            said = f"{check} {progress.task}" if is_of_task else check
+            if _TYPES.search(said) and _plain(quoted) not in _plain(" ".join(shown)):
+                nowhere = f"nothing was typed, and {in_quotes(quoted, 80)} is shown nowhere"
+                yield Ruling(check, False, nowhere)
+
+
 def _words(text: str) -> str:
     return " ".join(text.split())
 
@@ -13499,7 +13526,8 @@ def ask_about(
                 [(word, reason)] = found.items()
                 rulings[check] = Ruling(check, word == "yes", cut(reason, 200))
         if rulings.keys() == {*checks}:  # each was answered in one way
-            for ruling in rulings_by_files(checks, progress.files, files, progress.task):
+            by_files = rulings_by_files(checks, progress.files, files, progress.task)
+            for ruling in (*rulings_on_typing(run, look), *by_files):
                 rulings[ruling.check] = ruling
             return [*rulings.values()]
         if said:
@@ -19717,8 +19745,7 @@ def forget(name: str, root: Path) -> str:
 # Rows - what was shown, or is said in words, done for each row of a table, and told in a line each
 ####################################################################################################
 
-# Behind number, values and, but in older results, the file that the row is of; no value can have
-# that column's name.
+# Behind number, values and the table's file, in newer results; no value has that column's name.
 RESULT_COLUMNS = ("outcome", "sentence", "seconds", "requests", "run")
 TABLE_COLUMN = "table (file)"
 DELIMITERS = "\t,;|"  # a table of one column, too, may have commas in its cells, but no tabs
@@ -19726,10 +19753,9 @@ FAULTS_TOLD = 5
 FAILED_MOST = 3  # rows in a row, which end a table in any case
 TELLING = 3  # characters of a cell that are found in what was done by no chance
 SECRET_ROWS_MOST = 100  # since each of their values is looked for in all that is told
-# Of these rows the record is there, of others that are known it may be: neither is entered again by
-# itself. Of one that is recorded as not begun it is known that another table had it.
+# Of these the record is there, of others that are known it may be: none is entered again by itself.
 THERE = ("done", "skipped")
-NOT_BEGUN = "not begun"
+NOT_BEGUN = "not begun"  # where it is recorded, another table had that row
 KNOWN = (*THERE, "unsure", "not proven", NOT_BEGUN)
 # What is clicked to type there, or to choose, and sends nothing.
 CHOOSING = FIELDS | PICKED.difference(["menu item"]) | {"checkbox", "tab", "list"}
@@ -19774,16 +19800,15 @@ class Table(Way):
     rest: list[TableRow] = field(default_factory=list)  # that are not over
     goes_on: bool = False  # after a row that is not done
     copy: Path | None = None  # of the results
+    readable: set[str] = field(default_factory=set)  # fields that told once what they hold
 
     def bar(self) -> str:
         """Tells how many rows are over, and how long the others may take."""
         most = len(self.rows)
         over = most - len(self.rest)
-        told = f"[{'#' * (20 * over // most):<20}] {over} of {most} rows"
         lasted = [row.seconds for row in self.rows if row.seconds]
-        if lasted:
-            told += f", about {median(lasted) * len(self.rest) / 60:.0f} min left"
-        return f"{told}   "
+        left = f", about {median(lasted) * len(self.rest) / 60:.0f} min left" if lasted else ""
+        return f"[{'#' * (20 * over // most):<20}] {over} of {most} rows{left}   "
 
 
 def lines_of_table(path: Path) -> list[list[str]]:
@@ -19938,8 +19963,8 @@ def write_results(run: Run, table: Table) -> None:
                 os.fsync(stream.fileno())
             patiently(partial(new.replace, path))
         except OSError as error:
-            reason = f"{path} cannot be written: {error.strerror}"
-            raise AgentError(f"{reason}; close what has it open.") from None
+            reason = f"{path} cannot be written: {error.strerror}; close what has it open."
+            raise AgentError(reason) from None
 
 
 def results_in(path: Path) -> Iterator[RowRecord]:
@@ -20030,8 +20055,7 @@ class RowRepeat(Repeat):
         self.checks = [*map(self.secrets.fill, way.checks)]  # told to nobody
         self.files = file_facts(*self.checks)
         # Of a file that held it before, "Anna" may be a part of another row's "Hanna".
-        emptied = {path: (state, b"") for path, (state, _) in self.files.items()}
-        existing = self.ruled(emptied)
+        existing = self.ruled({path: (state, b"") for path, (state, _) in self.files.items()})
         proven = self.ruled(self.files)
         self.held = {check for check in proven if proven[check] and not existing.get(check)}
 
@@ -20050,6 +20074,8 @@ class RowRepeat(Repeat):
         return found
 
     def heard(self, deed: Deed, look: Look) -> Deed:
+        if deed.act.text and deed.acted:
+            self.value_of(self.table.steps[self.way.next])
         if deed.begun and self.way.next in self.sending:
             self.checked = self.way.next  # a page that was sent may be gone
         elif self.way.next in self.sending[:1]:
@@ -20058,6 +20084,18 @@ class RowRepeat(Repeat):
 
     def leave(self, why: Outcome) -> None:
         raise End(why)
+
+    def value_of(self, step: Step) -> str | None:
+        """Reads the field of a step, and notes that it can be read."""
+        found = (
+            found_again(step.target, self.run.controls.known(window))
+            for window in self.run.eyes.desktop.windows()  # the one in front comes first
+            if step.target["role"] and window.program == step.place.program
+        )
+        value = next(filter(None, found), NO_CONTROL).value
+        if value is not None:
+            self.table.readable.add(step.target.get("name") or "the field")
+        return value
 
     def read_back(self) -> None:
         """Compares what was typed with its fields, sign for sign; raises End where they differ."""
@@ -20072,21 +20110,19 @@ class RowRepeat(Repeat):
             text = self.secrets.fill(step.act.text).replace(LITERAL, "")
             adds = not (step.target.get("empty") or "clear" in step.act.args)
             for _ in range(READS_MOST):
-                found = (
-                    found_again(step.target, self.run.controls.known(window))
-                    for window in self.run.eyes.desktop.windows()  # the one in front comes first
-                    if step.target["role"] and window.program == step.place.program
-                )
-                value = next(filter(None, found), NO_CONTROL).value
+                value = self.value_of(step)
                 held = (value or "").replace("\r\n", "\n")
-                if value is None or held == text or (adds and held.endswith(text)):
+                is_typed = held == text or (adds and held.endswith(text))
+                if is_typed if value is not None else name not in self.table.readable:
                     break
                 self.run.clock.sleep(READ_S)
             else:
                 shown = in_quotes(held, 80) if text == said else "something else"
                 less = " less than was typed" if text.startswith(held) else ""
-                told = f"{name!r} holds{less}: {shown} and not {in_quotes(said, 80)}."
-                raise End(Outcome("failed", told))
+                told = f"holds{less}: {shown} and not {in_quotes(said, 80)}."
+                if value is None:  # such as one whose program is too busy to answer
+                    told = "does not tell any more what it holds; nothing was sent."
+                raise End(Outcome("failed", f"{name!r} {told}"))
             if value is None:
                 self.unread.add(name)
 
@@ -20210,10 +20246,8 @@ def learn(run: Run, table: Table, row: TableRow, first: int) -> None:
     said = [step.act.text for step in table.steps]
     lost |= {*table.hidden}.difference(*map(_SECRET_NAME.findall, said))
     if lost:
-        told = ", ".join(sorted(lost))
-        raise AgentError(
-            f"The table ends after row {row.line}: which steps take {told} is not sure."
-        )
+        unsure = f"which steps take {', '.join(sorted(lost))} is not sure"
+        raise AgentError(f"The table ends after row {row.line}: {unsure}.")
     # Its checks get names for values; what then still tells of this row is left out.
     texts = Counter(values.values())
     twins = {text for text in texts if texts[text] > 1}
@@ -20302,10 +20336,8 @@ def do_rows(run: Run, table: Table) -> Outcome:
             learn(run, table, row, first)
             ask_about_table(run, table)
     kind = "completed" if all(row.outcome in THERE for row in table.rows) else "failed"
-    return Outcome(
-        kind,
-        f"{in_spans(table.rows, 'outcome')}; see {table.copy or run.logger.folder / RESULTS_FILE}",
-    )
+    results = table.copy or run.logger.folder / RESULTS_FILE
+    return Outcome(kind, f"{in_spans(table.rows, 'outcome')}; see {results}")
 
 
 ####################################################################################################

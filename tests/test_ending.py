@@ -86,6 +86,24 @@ class Ends(EngineCase):
         self.assertEqual(self.ends(CLICK, CLOSE, CLOSE, **stuck).kind, "not_proven")
         self.assertEqual(self.ends(CLICK, CLICK, CLOSE, **stuck).kind, "completed")
 
+    def test_no_yes_is_believed_of_a_text_that_nobody_typed_and_windows_shows_nowhere(self) -> None:
+        types = call("type_text_input", text="hello")
+        key = call("press_keyboard_key", key="h")
+        told = "Open it and type hello", "It is open and 'hello' is typed in."
+        for task, check, acts, kind in (
+            (*told, [CLICK], "not_proven"),
+            ("Schreib hello hinein", "The window has the text „hello“.", [CLICK], "not_proven"),
+            (*told, [CLICK, types], "completed"),
+            (*told, [CLICK, key], "completed"),
+            ("Open it", "It shows 'hello'.", [CLICK], "completed"),  # which nobody was to type
+            ("Type Plain", "'Plain' is typed in.", [CLICK], "completed"),  # the window's title
+        ):
+            with self.subTest(task, acts=acts):
+                self.assertEqual(self.ends(*acts, task=task, checks=(check,)).kind, kind)
+                stuck = {"max_steps": len(acts), "last_look": True}
+                ended = self.ends(*acts, task=task, checks=(check,), **stuck)
+                self.assertEqual(ended.kind == "completed", kind == "completed")
+
     def test_who_thinks_better_of_it_has_refused_nothing(self) -> None:
         self.ends(CLICK, CLOSE)
         actuator, close = self.made.engine.actuator, self.act("press_key", key="alt+f4")

@@ -883,6 +883,28 @@ class Unchecked(RowsCase):
         self.assertEqual(self.outcomes(), ["not proven"])
 
 
+class TooBusy(RowsCase):
+    def test_a_field_that_tells_no_more_what_it_holds_ends_the_row_before_it_is_sent(self) -> None:
+        ask = Book.control_source.fget
+
+        class Busy(Book):
+            @property
+            def control_source(self) -> agent.KnownControls:
+                known = ask(self).known
+                if any(one.value == "Basel" for one in known):  # and it is not read again
+                    self.busy = True
+                silent = [replace(one, value=None) for one in known]
+                return agent.KnownControls(silent if self.busy else known)
+
+        self.book = Busy(self.clock)
+        self.book.busy = False
+        code, out, _ = self.rows(self.table("A;Bern", "B;Basel"), "--rows-on")
+        self.assertEqual((code, self.outcomes()), (1, ["done", "failed"]), out)
+        self.assertEqual(self.book.records, [("A", "Bern")])
+        told = "does not tell any more what it holds; nothing was sent."
+        self.assertIn(told, self.results()[1]["sentence"])
+
+
 class Killed(RowsCase):
     """At whatever line the process is killed: gone on with, nothing is entered twice."""
 
