@@ -15697,7 +15697,11 @@ const NOTES = {
   stale_frame: ["held up", "idle"],
 };
 const ROW_TONES = {
-  done: "good", skipped: "good", unsure: "idle", "not proven": "idle", "not begun": "idle",
+  done: "good",
+  skipped: "good",
+  unsure: "idle",
+  "not proven": "idle",
+  "not begun": "idle",
 };
 const JUDGES = ["verifier", "examiner"]; // of another's turn
 const KEY_STEPS = { ArrowRight: 1, ArrowLeft: -1, Home: -1e9, End: 1e9 };
