@@ -159,7 +159,7 @@ class Talk(CommandLineCase):
 
 
 class Hasty(agent.StoryPanel):
-    patience_s = 0.4
+    patience_s = 2.0
 
 
 class Alone(EngineCase):
@@ -171,7 +171,8 @@ class Alone(EngineCase):
         trial.engine.session.inbox = panel
         begin = time.monotonic()
         trial.run()
-        self.assertTrue(0.4 < time.monotonic() - begin < 1.6)
+        waited = time.monotonic() - begin  # for one of four pictures
+        self.assertTrue(Hasty.patience_s < waited < 4 * Hasty.patience_s, waited)
         log = (trial.folder / "execution_log.txt").read_text("utf-8")
         self.assertEqual(log.count("No page sent the picture"), 4)
         for turn in (1, 2, 3, 4):
