@@ -5147,10 +5147,10 @@ SENDS (<BROWSERS>|<CHATS>|olk\.exe) .*
     |(?!<STUDIOS>|<EDITORS>).* (chrome_widgetwin\S*|mozillawindowclass|\S*webview\S*)
 # A site as it is registered, with a short word in front: more can carry what somebody has read.
 SITE ([a-z]{1,4}\.)?(?=.{4,30}$)[a-z0-9-]+\.((com?|org|net|ac|gov)\.)?[a-z]{2,}
-# What is no search but data, or an address.
 # A number or two words of what was read.
 TAKEN .*\d.*|\S+ \S.*
 OF_PERSONS <MAIL_TITLES>|<CHAT_TITLES>|.*\.(pdf|docx?|xlsx?|txt|csv|odt)\b.*
+# What is no search but data, or an address.
 DATA .*(\d{6}|(\d\W?){9}|[:/\\@|<>{}=&%#]).*|\S*[^\s.]\.[^\s.]\S*|.{81,}
 # What a list holds that is named like a command: no columns, no file, no time.
 AN_ENTRY (list item|tree item|table row|data item|cell):
@@ -6444,9 +6444,8 @@ def site_of(attempt: Attempt) -> str:
     values = {bar.value for bar in bars if bar.value}
     if len(values) != 1 or not _SECRET_NAME.search(attempt.act.text):
         return ""  # a page may have a field that is called so, too
-    return (
-        re.sub(r"(?s)\s*(\w+://)?([^/?#\\]*@)?([^/?#\\:]*).*", r"\3", values.pop()).strip().lower()
-    )
+    host = re.split(r"[/?#\\]", re.sub(r"^\w+://", "", values.pop().strip()))[0]
+    return host.rpartition("@")[2].partition(":")[0].lower()
 
 
 def place_name(attempt: Attempt) -> str:
