@@ -4296,8 +4296,6 @@ KEY_NAMES = {VK_MAP[name]: name for name in ("ctrl", "alt", "shift", "win", *rev
 
 
 ENTERING = frozenset("enter ctrl+enter ctrl+shift+enter".split())
-
-
 # What opens even what else only shows something: any click but a single one.
 OPENERS = ENTERING.union(("double_click", "triple_click"))
 
@@ -4531,7 +4529,8 @@ class Attempt:
     front: Window | None = None
     reached: Sequence[Window] = ()  # which get its input
     typed: Typed = Typed()
-    task: str = ""
+    task: str = ""  # of the person, who permits what it names
+    client_task: str = ""  # forbids only
     places: Sequence[Point] = ()
     mouse: Point | None = None  # where Windows told of it, if it is done where the mouse is
     program: Program | None = None
@@ -6019,6 +6018,7 @@ FOLDER_NAMES = {
 LOCAL_PATH = r"[A-Za-z]:(?:\\[^\\/:*?\"<>|{}\n]*)*"
 
 
+@lru_cache(maxsize=16)
 def bids(task: str) -> bool:
     """Tells whether a task bids more than to look: a clause of it has a verb of its own."""
     said = re.sub(PATTERNS["LISTED"], "", re.sub(PATTERNS["QUOTED"], "it", task))
@@ -6312,7 +6312,7 @@ def facts_of(attempt: Attempt) -> Facts:
         "owned": is_dialog(window),
         "lost": has_lost(attempt, front),
         "changed": typed.changed & attempt.handles,
-        "bidden": bids(attempt.task),
+        "bidden": bids(attempt.task or attempt.client_task),
         "quoted": f'"{text.strip()}"' in re.sub("[“”„«»‘’']", '"', attempt.task),
         "others": (getattr(attempt.focused, "value", None) or "").strip() not in typed.own,
         "toggles": attempt.known != [] and attempt.known[-1].checked is not None,
@@ -6863,6 +6863,7 @@ class Hands:
     # Called before the first key of one.
     typing_secret: Callable[[Attempt], None] = lambda attempt: None
     task: str = ""  # a program that it names literally may be started
+    by_client: bool = False  # what the task of an --mcp client says forbids, and permits nothing
     refusals: list[str] = field(default_factory=list)  # acts of the task that nobody allowed
     # Acts of a way, by their numbers, with the risks that a yes for a whole table was for.
     foreseen: Collection[tuple[int | None, str]] = ()
@@ -7190,7 +7191,8 @@ class Actuator(Hands):
             done += f": {tool.what.format(**act.args)}"
         if act.name not in HANDS:  # it does nothing here
             return Deed(act, done)
-        attempt = Attempt(act, frame, typed=self.typed, task=self.task)
+        permits = "" if self.by_client else self.task
+        attempt = Attempt(act, frame, typed=self.typed, task=permits, client_task=self.task)
         try:
             for gate in GATES:
                 attempt = gate(self, attempt)
@@ -21257,7 +21259,8 @@ def carry_out_task(
     A bug raises RuntimeError after that. All that was before is in the journal.
     """
     run.progress = Progress()
-    run.actuator.task = "" if by_client else task  # what a client says permits nothing
+    run.actuator.task = task
+    run.actuator.by_client = by_client
     run.actuator.began = run.clock.now()
     most = run.config.max_steps * run.profile.turns_an_act
     # The rows have the numbers of the pictures, plans among them; --max-steps counts otherwise.

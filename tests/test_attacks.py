@@ -180,6 +180,26 @@ class Programs(unittest.TestCase):
         ):
             self.assertEqual(self.asked(typed, task), asked, (typed, task))
 
+    def test_what_a_client_says_forbids_as_a_persons_task_does_and_permits_nothing(self) -> None:
+        chrome = scenes.window("Router - Google Chrome", "chrome.exe", "Chrome_WidgetWin_1")
+        run = [("type_text", {"text": "regedit"}), ("press_key", {"key": "enter"})]
+        apply = [("click", {"element_name": "Enable logging"})]
+        for window, acts, task, of_person, of_client in (
+            (scenes.RUN, run, "Open regedit", False, True),
+            (chrome, apply, "Tell me the name of the router", True, True),
+            (chrome, apply, "Set the name of the router", False, False),
+        ):
+            for by_client, asked in ((False, of_person), (True, of_client)):
+                stage, questions = outside.asking_stage()
+                stage.world.window = window
+                stage.actuator.task, stage.actuator.by_client = task, by_client
+                if acts is apply:
+                    button = agent.Control("Enable logging", "button", Rect(0, 0, 1900, 1000))
+                    stage.desktop.control_source = agent.KnownControls([button])
+                for tool, given in acts:
+                    stage.attempt(tool, **given)
+                self.assertEqual(bool(questions), asked, (task, by_client))
+
     def test_what_windows_tells_of_the_field_decides_at_enter_whoever_typed_it(self) -> None:
         for typed, value, asked in (
             ("notepad", "notepad", False),
