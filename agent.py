@@ -4520,7 +4520,7 @@ def document_in(window: Window, focused: Control | None) -> tuple[int, str, str]
 ANSWERING = ("button", "split button")
 
 
-@dataclass
+@dataclass(frozen=True)
 class Attempt:
     # An act before the gates, and what they find out about it on its way through them.
 
@@ -6350,8 +6350,8 @@ def facts_of(attempt: Attempt) -> Facts:
         facts |= {"label": "", "called": ""}  # the person has said just this
     facts["runner"] = ["", *rules_met(RUNNERS, facts)][-1]
     facts["runs"] = "\n".join(risky_lines(attempt, facts))
-    attempt.notes = rules_met(NOTES, facts)
-    return {**facts, "unsent": "yes"} if "brings" in attempt.notes else facts
+    notes = " ".join(rules_met(NOTES, facts))
+    return {**facts, "notes": notes, "unsent": "yes" if "brings" in notes else facts["unsent"]}
 
 
 def risky_lines(attempt: Attempt, facts: Facts) -> Iterator[str]:
@@ -6521,24 +6521,25 @@ def is_allowed(risks: Iterable[str], attempt: Attempt, config: Config) -> bool:
     return all(is_one_of(allowed, risk) for risk in risks)
 
 
-def risks_to_confirm(attempt: Attempt, config: Config, apart: bool = False) -> list[str]:
-    """Returns the risks that are not allowed in advance, all of them or none.
+def judged(attempt: Attempt, config: Config, apart: bool = False) -> Attempt:
+    """Returns it with its risks that are not allowed in advance, all of them or none.
 
     "unknown" adds nothing to another one, unless they are told `apart`, as each may be met alone.
     """
     if config.confirm == "never":
-        return []
+        return attempt
     facts = facts_of(attempt)
+    enters = ""
     if facts["enters"] or facts["runs"]:
-        attempt.enters = facts["runs"] or facts["line"].strip(UNKNOWN)
-    judged = [facts]
+        enters = facts["runs"] or facts["line"].strip(UNKNOWN)
+    readings = [facts]
     whole = attempt.held
     if whole.known != attempt.known:
-        judged.append(facts_of(whole))
+        readings.append(facts_of(whole))
         if facts["control"] == "unnamed":  # it is nothing but a part
-            del judged[0]
+            del readings[0]
     risks: list[str] = []
-    for known in judged:
+    for known in readings:
         risks += rules_met(RISKS, known)
         if not has_form("CALCULATORS", f"{known['program']} {known['title']}"):
             risks += said_by(known["label"], COMMANDS)
@@ -6546,7 +6547,8 @@ def risks_to_confirm(attempt: Attempt, config: Config, apart: bool = False) -> l
     risks = [risk for risk in risks if apart or risk != "unknown"] or risks
     if not risks and config.confirm == "always":
         risks = ["any act"]
-    return [] if is_allowed(risks, attempt, config) else list(dict.fromkeys(risks))
+    risks = [] if is_allowed(risks, attempt, config) else list(dict.fromkeys(risks))
+    return replace(attempt, risks=risks, enters=enters, notes=facts["notes"].split())
 
 
 def what_a_yes_is_for(attempt: Attempt) -> tuple[object, ...]:
@@ -7526,7 +7528,7 @@ def gate_confirm(actuator: Actuator, attempt: Attempt) -> Attempt:
     # Nothing is sent meanwhile: no act can answer the question. If then another window is in front,
     # the yes counts for the same act, windows and controls on a new look.
     config = actuator.config
-    attempt = replace(attempt, risks=risks_to_confirm(attempt, config))
+    attempt = judged(attempt, config)
     if config.dry_run or not attempt.risks:
         return attempt
     if all((attempt.act.way, risk) in actuator.foreseen for risk in attempt.risks):
@@ -20181,11 +20183,11 @@ def ask_about_table(run: Run, table: Table) -> None:
         there = (place.title, place.program)
         open_ones = [one for one in run.eyes.windows() if (one.title, one.program) == there]
         reached = open_ones[:1] or [Window(0, *there)]
+        role = step.target.get("role") or "pane"
+        target = Control(step.target.get("name", ""), role, NOWHERE)
         attempt = Attempt(step.act, NO_LOOK.frame, reached=reached, task=run.actuator.task)
-        name = step.target.get("name", "")
-        attempt.focused = Control(name, step.target.get("role") or "pane", NOWHERE)
-        attempt.controls = [attempt.focused]
-        risks = risks_to_confirm(attempt, run.config, apart=True)
+        attempt = replace(attempt, controls=[target], focused=target)
+        risks = judged(attempt, run.config, apart=True).risks
         foreseen += [(number, risk) for risk in risks]
         if risks:
             acts.append(f"{step.act.in_words()} in {place.title!r} ({', '.join(risks)})")
