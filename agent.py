@@ -11564,7 +11564,9 @@ class Eyes:
             window = self.desktop.window(place.handle)
             if window:
                 hidden.append(self._secret_box(place, window.rect, frame))
-        return self.keep(frame, hidden, png, name, self.clock.now() - begin)
+        look, record = self.keep(frame, hidden, png, name, self.clock.now() - begin)
+        self.logger.tell(record)
+        return look
 
     def keep(
         self,
@@ -11573,8 +11575,8 @@ class Eyes:
         png: bytes = b"",
         name: str = "",
         capture_s: float = 0.0,
-    ) -> Look:
-        """Saves a frame as a look, with the `hidden` places of the screen greyed."""
+    ) -> tuple[Look, LookRecord]:
+        """Saves a frame, with the `hidden` places of the screen greyed; gives what tells of it."""
         window = frame.window or Window(0, "")
         self.pointer = difference(frame.clean, frame.pixels, frame.width, carets=0) or NOWHERE
         canvas = Canvas(frame.width, frame.height, frame.pixels)
@@ -11585,23 +11587,21 @@ class Eyes:
         png = png or encode_png(frame.pixels, frame.width, frame.height)
         self.logger.tell(Shown(png))
         path = self.logger.save_screenshot(name or f"turn_{self.logger.turn:04d}", png)
-        self.logger.tell(
-            LookRecord(
-                screenshot=path,
-                width=frame.width,
-                height=frame.height,
-                capture=round(capture_s, 3),
-                encode=round(self.clock.now() - looked, 3),
-                window=window_box(frame),
-                program=window.program,
-                part=frame.area if frame.whole else NOWHERE,
-                # Our own console's says how we were started, which is not the task's.
-                title="" if window.own else window.title,
-                pointer=self.pointer,
-            )
+        record = LookRecord(
+            screenshot=path,
+            width=frame.width,
+            height=frame.height,
+            capture=round(capture_s, 3),
+            encode=round(self.clock.now() - looked, 3),
+            window=window_box(frame),
+            program=window.program,
+            part=frame.area if frame.whole else NOWHERE,
+            # Our own console's says how we were started, which is not the task's.
+            title="" if window.own else window.title,
+            pointer=self.pointer,
         )
         sent = base64.b64encode(png) if self.actuator.config.vision else b""
-        return Look(frame, png, sent, path)
+        return Look(frame, png, sent, path), record
 
     def capture(self, closer: Point | None = None, size: Size | None = None) -> Frame:
         """Takes a frame of the area, or of the quarter around `closer`.
@@ -19193,6 +19193,7 @@ class ShownStep:
     ms: int = 0  # when it was done
     checked: bool | None = None  # how it left its box, as far as that is known
     entry: Entry | None = None  # while somebody types there
+    look: LookRecord = field(default_factory=LookRecord)  # of its picture, once that is saved
 
     @property
     def is_of_list(self) -> bool:
@@ -19223,10 +19224,26 @@ class ShownStep:
         """Checks it as a model's call is checked; raises ToolError."""
         return CANONICAL.parse(ToolCall(self.tool, dict(self.args)))
 
+    def write(self, logger: ExecutionLogger, value: str) -> None:
+        """Tells it as the act of a turn; what it types or picks is the `value` of that name."""
+        act = self.act
+        seen = self.seen
+        window = seen.window or Window(0, "")
+        target = target_of(seen.control, seen.place, seen.others)
+        if seen.is_late:
+            target["role"] = None
+        result = ResultRecord("Shown by the person", changed=True)
+        done = (act.name, shown_args(act.args), result.result, self.look.screenshot)
+        logger.tell(self.look)
+        logger.tell(PlaceRecord(window.title, window.program, control=target))
+        logger.tell(IntentRecord(act.name, act.given, value=value or None, checked=self.checked))
+        logger.tell(result)
+        logger.tell(ActionRecord(*done, changed=True, known=seen.name))
+
 
 @dataclass
 class Recorder:
-    """Turns what the person does into steps, each written as soon as the next one begins."""
+    """Turns what the person does into steps."""
 
     eyes: Eyes
     controls: ControlCheck
@@ -19234,7 +19251,7 @@ class Recorder:
     steps: list[ShownStep] = field(default_factory=list)
     gaps: Counter[str] = field(default_factory=Counter)  # what could not be kept, and how often
     _ticks: Callable[[], int] = int  # tells the time as notes do
-    _last: ShownStep | None = None  # of the steps, while it may still change; then it is written
+    _last: ShownStep | None = None  # of the steps, while it may still change
     _acted_ms: int = 0  # when the last thing was done
     _press: tuple[Note, Seen] | None = None
     _front: Seen = field(init=False)  # what had the keyboard when it was quiet
@@ -19279,7 +19296,7 @@ class Recorder:
     def _finish_last(self) -> None:
         self._count_reading(math.inf)
         self._leave_field()
-        self._write_last()
+        self._close_last()
 
     def _look_around(self) -> None:
         # What takes time is done while nobody does anything.
@@ -19540,35 +19557,25 @@ class Recorder:
         for name, place in places.items():
             at = to_grid(place, seen.frame.area)
             args[name] = [at.x, at.y]
-        self._write_last()
+        self._close_last()
         self._last = ShownStep(tool, args, seen, ms)
         self.steps.append(self._last)
         return self._last
 
-    def _write_last(self) -> None:
-        # What was shown is in the journal before anything else happens.
+    def _close_last(self) -> None:
+        # It stays as it is now, with its picture.
         step = self._last
         if step is None:
             return
         self._last = None
-        act = step.act
         seen = step.seen
-        logger = self.eyes.logger
-        logger.turn = len(self.steps)
-        look = self.eyes.keep(seen.frame, seen.hidden)
-        window = seen.window or Window(0, "")
-        target = target_of(seen.control, seen.place, seen.others)
-        if seen.is_late:
-            target["role"] = None
-            self.gaps[TOO_QUICK] += 1
-        result = ResultRecord("Shown by the person", changed=True)
-        done = (act.name, shown_args(act.args), result.result, look.screenshot)
-        logger.tell(PlaceRecord(window.title, window.program, control=target))
-        logger.tell(IntentRecord(act.name, act.given, checked=step.checked))
-        logger.tell(result)
-        logger.tell(ActionRecord(*done, changed=True, known=seen.name))
-        self.say(f"  {logger.turn:2}  {act.in_words()}")
+        number = len(self.steps)
+        self.eyes.logger.turn = number
+        _, step.look = self.eyes.keep(seen.frame, seen.hidden)
         step.seen = seen._replace(frame=NO_LOOK.frame)  # pictures of a long task fill the memory
+        if seen.is_late:
+            self.gaps[TOO_QUICK] += 1
+        self.say(f"  {number:2}  {step.act.in_words()}")
 
 
 ####################################################################################################
@@ -19655,7 +19662,9 @@ def ask_what_stays(recorder: Recorder, terminal: Terminal) -> Kept | None:
         control = step.seen.control or NO_CONTROL
         types = step.tool == "type_text"
         if types and control.password:
-            names[number] = plain_name(terminal.ask(WHICH_SECRET.format(number)))
+            name = plain_name(terminal.ask(WHICH_SECRET.format(number)))
+            if name:
+                step.args["text"] = f"{{{{{name}}}}}"
         elif types or step.picks:
             offer = plain_name(control.name if types else control.role) or "value"
             question = IS_IT_A_VALUE.format(number, step.act.in_words(), offer)
@@ -19675,29 +19684,23 @@ def plain_name(text: str) -> str:
     return "_".join(re.findall(r"\w+", text))[:40]
 
 
-def keep_recording(folder: Path, names: Mapping[int, str]) -> str:
-    """Writes a recording anew, with these steps alone; returns the options to do it again."""
-    lines = []
+def keep_recording(logger: ExecutionLogger, steps: Sequence[ShownStep], kept: Kept | None) -> str:
+    """Writes the steps that stay; of others nothing does. Gives the options to do them again."""
+    names, check = kept or ({}, "")
     options = []
-    for line in in_run(folder, "turns.jsonl").read_bytes().splitlines():
-        entry: JsonDict = json_object(strict_json(line))
-        name = names.get(entry["turn"])
-        if entry["turn"] and name is None:  # what was taken out is gone
-            if entry["kind"] == "look":
-                in_run(folder, picture_name(entry["screenshot"])).unlink(missing_ok=True)
+    for number, step in enumerate(steps, 1):
+        name = names.get(number)
+        if name is None:
+            in_run(logger.folder, step.look.screenshot).unlink(missing_ok=True)
             continue
-        if name and entry["kind"] == "intent":
-            if entry["args"].get("text") == SECRET:
-                entry["args"]["text"] = f"{{{{{name}}}}}"
-                options.append(f" --secret {name}")
-            else:
-                entry["value"] = name
-                options.append(f" --with {name}=...")
-        lines.append(json.dumps(entry) + "\n")
-    written = folder / "turns.new"
-    write_text(written, "".join(lines), "w")
-    written.replace(folder / "turns.jsonl")
-    (folder / "execution_log.txt").unlink()  # tells of what was taken out
+        logger.turn = number
+        step.write(logger, name)
+        options += [f" --secret {secret}" for secret in _SECRET_NAME.findall(step.act.text)]
+        options += [f" --with {name}=..."] if name else []
+    if names:
+        text = f"Shown by the person in {count_of(len(names), 'step')}."
+        checks = [Ruling(check, True, "the person says so")._asdict()] if check else []
+        logger.tell(EndRecord(outcome="completed", text=text, turns=len(names), checks=checks))
     return "".join(dict.fromkeys(options))
 
 
@@ -20965,36 +20968,28 @@ def teach(options: Namespace, config: Config, actuator: Actuator, terminal: Term
     with ExitStack() as undo:
         own_desktop(actuator, undo)
         config = at_size_of(actuator.desktop, config)
+        logger = ExecutionLogger(config, terminal.hide)
+        undo.callback(logger.close)
+        follow_run(logger)
+        logger.listeners.append(terminal.take)
+        settings = asdict(config)
+        logger.tell(
+            RunRecord(__version__, options.profile, BY_HAND, options.teach, config=settings)
+        )
         kept: Kept | None = None
         while kept is None:
-            logger = ExecutionLogger(config, terminal.hide)
-            undo.callback(logger.close)
-            logger.listeners.append(terminal.take)
-            settings = asdict(config)
-            logger.tell(
-                RunRecord(__version__, options.profile, BY_HAND, options.teach, config=settings)
-            )
             hands = Actuator(
                 actuator.desktop, config, terminal.clock, Stop(), secrets=actuator.secrets
             )
             recorder = Recorder(Eyes(hands, logger), ControlCheck(hands), terminal.say)
             show_once(recorder, terminal)
             kept = ask_what_stays(recorder, terminal)
+            given = keep_recording(logger, recorder.steps, kept)
+        if not kept[0]:
             logger.close()
-            if not (kept and kept[0]):
-                shutil.rmtree(logger.folder)
-        names, check = kept
-        if not names:
+            shutil.rmtree(logger.folder)
             terminal.say("Nothing was shown, so nothing is kept.", 0)
             return 1
-        given = keep_recording(logger.folder, names)
-        logger = ExecutionLogger(config, terminal.hide, logger.folder)
-        undo.callback(logger.close)
-        follow_run(logger)
-        logger.turn = max(names)
-        text = f"Shown by the person in {count_of(len(names), 'step')}."
-        checks = [Ruling(check, True, "the person says so")._asdict()] if check else []
-        logger.tell(EndRecord(outcome="completed", text=text, turns=len(names), checks=checks))
         again = f'python agent.py --again "{options.teach}"{given}'
         terminal.say(f"Kept in {logger.folder}. Do it again: {again}", 0)
         return 0
