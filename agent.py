@@ -1107,7 +1107,8 @@ class Program(NamedTuple):
 class Desktop(Protocol):
     """Is the screen with its input, in pixels; what Windows refuses is a Win32Error."""
 
-    # Only the actuator may call the seven input methods, which come last.
+    # Only the actuator may call the seven input methods, which come last. What has a body is that
+    # of one monitor at which nobody sits.
 
     @property
     def control_source(self) -> ControlSource: ...
@@ -1115,10 +1116,12 @@ class Desktop(Protocol):
     def screen(self) -> Rect:
         """Returns the whole virtual screen: all monitors."""
 
-    def primary(self) -> Rect: ...
+    def primary(self) -> Rect:
+        return self.screen()
 
     def on_monitor(self, point: Point) -> bool:
         """Tells whether a monitor shows that pixel; between them there may be gaps."""
+        return self.screen().contains(point)
 
     def capture(self, area: Rect, width: int, height: int) -> Frame:
         """Returns the area scaled to width x height, without and with the mouse pointer."""
@@ -1142,15 +1145,18 @@ class Desktop(Protocol):
 
     def clipboard_length(self) -> int | None:
         # UTF-16 units of the clipboard's text, 0 if it holds none; None if nobody can tell.
-        ...
+        return None
 
     def idle_s(self) -> float:
         """Seconds since anybody last used mouse or keyboard, the program included."""
+        return math.inf
 
     def keys_used(self) -> bool:
         """Tells whether a key or a button went down since this was asked last."""
+        return False
 
-    def double_click_ms(self) -> int: ...
+    def double_click_ms(self) -> int:
+        return 500
 
     def move(self, point: Point) -> None: ...
 
@@ -1168,6 +1174,7 @@ class Desktop(Protocol):
 
     def types(self, character: str, code: int) -> bool:
         """Tells whether a key, 0x100 more with shift, types it in the window in front."""
+        return False
 
     def start_program(self, program: Program) -> None:
         """Starts one of `programs()`, without a shell and without arguments."""
@@ -1778,18 +1785,13 @@ def _png_around(stream: bytes, width: int, height: int) -> bytes:
     return png
 
 
-def bgrx_to_rgb(pixels: bytes) -> bytearray:
-    """Makes RGB of the four bytes of a pixel that Windows delivers; the last says nothing."""
-    rgb = bytearray(len(pixels) // 4 * 3)
-    for channel in range(3):
-        rgb[channel::3] = pixels[2 - channel :: 4]
-    return rgb
-
-
 @lru_cache(maxsize=1)  # a screen often shows the same at the next look, too
 def encode_png(pixels: bytes, width: int, height: int) -> bytes:
-    rgb = bgrx_to_rgb(pixels)
+    """Makes a PNG of the four bytes of a pixel that Windows delivers; the last says nothing."""
     stride = width * 3
+    rgb = bytearray(stride * height)
+    for channel in range(3):
+        rgb[channel::3] = pixels[2 - channel :: 4]
     # In front of each row its filter, which is none.
     rows = b"".join(b"\0" + rgb[at : at + stride] for at in range(0, len(rgb), stride))
     return _png_around(zlib.compress(rows, PNG_LEVEL), width, height)
@@ -1806,8 +1808,8 @@ def png_size(png: bytes) -> tuple[int, int]:
     return width, height
 
 
-def png_to_rgb(png: bytes) -> tuple[bytes, int, int]:
-    """Returns pixels, width and height of what `encode_png` wrote; raises AgentError."""
+def png_to_bgrx(png: bytes) -> tuple[bytes, int, int]:
+    """Returns what `encode_png` was given, each pixel's last byte 0; raises AgentError."""
     width, height = png_size(png)
     step = 1 + width * 3
     size = step * height
@@ -1819,7 +1821,10 @@ def png_to_rgb(png: bytes) -> tuple[bytes, int, int]:
     if len(rows) != size or not unpacker.eof or any(rows[::step]):
         raise AgentError(f"The PNG's pixels do not fill {width}x{height} exactly, unfiltered.")
     del rows[::step]
-    return bytes(rows), width, height
+    pixels = bytearray(width * height * 4)
+    for channel in range(3):
+        pixels[2 - channel :: 4] = rows[channel::3]
+    return bytes(pixels), width, height
 
 
 def scale_bgrx(pixels: bytes, stride: int, part: Rect, width: int, height: int) -> bytes:
@@ -12428,17 +12433,10 @@ def recorded_way(folder: Path, after: int = 0) -> Way:
     return Way(folder, steps, settings)
 
 
-def rgb_to_bgrx(rgb: Sequence[int]) -> bytes:
-    pixels = bytearray(len(rgb) // 3 * 4)
-    for channel in range(3):
-        pixels[2 - channel :: 4] = rgb[channel::3]
-    return bytes(pixels)
-
-
 def read_picture(folder: Path, name: str) -> tuple[bytes, int, int]:
-    """Returns (RGB, width, height) of a run's screenshot; raises AgentError."""
+    """Returns (BGRX, width, height) of a run's screenshot; raises AgentError."""
     try:
-        return png_to_rgb(in_run(folder, picture_name(name)).read_bytes())
+        return png_to_bgrx(in_run(folder, picture_name(name)).read_bytes())
     except (AgentError, OSError) as error:
         reason = getattr(error, "strerror", None) or str(error).rstrip(".")
         raise AgentError(
@@ -12591,18 +12589,18 @@ def shown_step_here(step: Step, place: Place, before: Step | None) -> Step:
 def refuse_other_pixels(step: Step, place: Place) -> None:
     """Raises ToolError where it looks otherwise around a step's places, AgentError without it."""
     frame = place.frame
-    rgb, *size = read_picture(step.folder, step.look.screenshot)
+    before, *size = read_picture(step.folder, step.look.screenshot)
     if Rect(0, 0, *size) != frame.rect:
         raise ToolError("the screen has another size")
-    before = rgb_to_bgrx(rgb)
-    now = rgb_to_bgrx(bgrx_to_rgb(frame.pixels))  # which tells nothing of unused bytes
+    now = bytearray(frame.pixels)
+    now[3::4] = bytes(len(now) // 4)  # which say nothing, and no PNG keeps
     spared = [place.eyes.pointer, Rect(*step.look.pointer)]
     part = part_aimed_at(step.act, frame)
     if step.place is not NO_PLACE:
         part = part.union(Rect(*step.place.window)).intersection(frame.rect)
     elif not places_of(step.act):  # of an older version: the keyboard is where the mouse clicked
         part = square_around(middle_of(spared[1]), REACH).intersection(part)
-    while letter := changed_letter(before, now, frame.width, part, spared):
+    while letter := changed_letter(before, bytes(now), frame.width, part, spared):
         known = place.tells_by_name(letter) if len(spared) < NAMED_MOST else None
         if not known:
             at = to_grid(middle_of(letter), frame.rect)
@@ -17876,8 +17874,7 @@ def demo_task(profile: str, config: Config) -> str:
 
 DEMO_SCREEN = Rect(0, 0, 1280, 720)
 DEMO_AREA_LEAST = Rect(10, 28, 1020, 687)
-# By these colours the model knows what it sees. A picture is searched for their packed RGB, so none
-# may be the bytes of another one rotated.
+# By these colours the model knows what it sees.
 DEMO_SIGNS = {
     "Notes icon": 0xF5B83D,
     "text area": 0xFCFDFE,
@@ -18009,7 +18006,7 @@ def demo_picture(state: DemoState) -> bytes:
     return bytes(canvas.pixels)
 
 
-class DemoDesktop:
+class DemoDesktop(Desktop):
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self.state = DemoState()
@@ -18023,24 +18020,6 @@ class DemoDesktop:
 
     def screen(self) -> Rect:
         return DEMO_SCREEN
-
-    def primary(self) -> Rect:
-        return DEMO_SCREEN
-
-    def on_monitor(self, point: Point) -> bool:
-        return DEMO_SCREEN.contains(point)
-
-    def double_click_ms(self) -> int:
-        return 500
-
-    def idle_s(self) -> float:
-        return math.inf
-
-    def keys_used(self) -> bool:
-        return False
-
-    def clipboard_length(self) -> int | None:
-        return None
 
     def cursor(self) -> Point:
         return self._cursor
@@ -18110,9 +18089,6 @@ class DemoDesktop:
         if self.state.focus:
             before = "" if self.state.selected else self.state.text
             self.state = replace(self.state, text=before + text, selected=False)
-
-    def types(self, character: str, code: int) -> bool:
-        return False
 
     def start_program(self, program: Program) -> None:
         self.state = self.state.after("Notes icon")
@@ -18290,17 +18266,17 @@ def _demo_offers(first: JsonDict, tools: Sequence[JsonDict]) -> Mapping[str, str
 @lru_cache(maxsize=64)  # two roles, a corrected role and the next run look at the same picture
 def demo_sights(png: bytes) -> Mapping[str, Coordinate]:
     # What a screenshot shows: sign -> the middle between its first and its last pixel.
-    rgb, width, height = png_to_rgb(png)
+    pixels, width, height = png_to_bgrx(png)
     sights = {}
     for name, colour in DEMO_SIGNS.items():
-        wanted = colour.to_bytes(3, "big")
+        wanted = colour.to_bytes(4, "little")
         if name != "pointer":
             wanted *= 2  # a lone pixel may be a smoothed edge
-        first = rgb.find(wanted) // 3
+        first = pixels.find(wanted) // 4
         if first < 0:
             continue
         # A pointer's tip is all that counts.
-        last = first if name == "pointer" else rgb.rfind(wanted) // 3
+        last = first if name == "pointer" else pixels.rfind(wanted) // 4
         x = (first % width + last % width) // 2
         y = (first // width + last // width) // 2
         sights[name] = Coordinate(x * GRID // (width - 1), y * GRID // (height - 1))

@@ -86,7 +86,7 @@ ROWS = (
     ("first-reason", "Seams", "of several reasons to stop the first is kept", "Stop.set", "self.reason or reason", "reason"),
     ("short-secret", "Seams", "a short secret is hidden as a whole word only", "Secrets.hide_more", "if len(value) < SECRET_CHARS_SAFE:", "if False:"),
     ("secret-in-groups", "Seams", "a secret in groups of four is hidden", "Secrets.hide_more", "most = 3", "most = 0"),
-    ("png-filter", "Pictures", "a picture with filtered rows is refused", "png_to_rgb", "any(rows[::step])", "rows[::step].count(9)"),
+    ("png-filter", "Pictures", "a picture with filtered rows is refused", "png_to_bgrx", "any(rows[::step])", "rows[::step].count(9)"),
     ("png-size", "Pictures", "a picture of too many pixels is refused before it is unpacked", "png_size", "0 < width * height <= PIXELS_MOST", "0 < width * height"),
     ("mark-inside", "Pictures", "nothing is drawn below the picture", "Canvas._lines", "first + width * height * 4", "first + width * 4"),
     ("shell-started", "Win32 table", "an answer of the shell up to 32 is a failure", "", "answer > 32", "answer > 2"),

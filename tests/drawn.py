@@ -8,6 +8,7 @@ from typing import Any
 
 import agent
 from agent import Canvas, DemoDesktop, DemoState, Rect
+from tests.seams import rgb_picture
 
 HANDLE = 4  # of its window
 # By these colours a model that reads pixels knows what it sees, as by those of the demo.
@@ -104,7 +105,7 @@ def drawn_on(canvas: Canvas, state: DrawnState) -> None:
 @lru_cache(maxsize=8)
 def sights(png: bytes) -> dict[str, agent.Coordinate]:
     """Where a screenshot shows these signs, as the demo's model sees its own."""
-    rgb, width, height = agent.png_to_rgb(png)
+    rgb, width, height = rgb_picture(png)
     found = {}
     for name, colour in SIGNS.items():
         wanted = colour.to_bytes(3, "big") * 2

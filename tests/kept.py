@@ -40,6 +40,7 @@ from typing import Any, NamedTuple
 import agent
 from tests.fakes import FakeWin32, Foreground, VirtualClock
 from tests.long import gates, grammars, replies
+from tests.seams import rgb_picture
 from tests.servers import ScriptedServer, Step, answer, hang_up, http, raw, reply, reset
 
 Json = dict[str, Any]
@@ -69,7 +70,7 @@ def picture_mark(url: re.Match[str]) -> str:
     """By its pixels: how they are packed into a PNG is for each system to decide."""
     shown: Any = url[0]
     with contextlib.suppress(ValueError):  # it is cut, or not a picture
-        shown = agent.png_to_rgb(base64.b64decode(url[0].partition(",")[2]))
+        shown = rgb_picture(base64.b64decode(url[0].partition(",")[2]))
     return f"picture {hashlib.sha256(repr(shown).encode()).hexdigest()[:12]}"
 
 

@@ -163,6 +163,12 @@ def rgb_of(pixels: bytes) -> bytes:
     return bytes(rgb)
 
 
+def rgb_picture(png: bytes) -> tuple[bytes, int, int]:
+    """The pixels of a picture as three bytes each, its width and its height."""
+    pixels, *size = agent.png_to_bgrx(png)
+    return rgb_of(pixels), *size
+
+
 def chunk(name: bytes, data: bytes) -> bytes:
     """A chunk of a PNG."""
     return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))

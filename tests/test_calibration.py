@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import agent
 from tests.fakes import VirtualClock
 from tests.scripted import EngineCase, text
-from tests.seams import act, check_of_model
+from tests.seams import act, check_of_model, rgb_picture
 from tests.spoken import spoken
 
 # Pictures of this size are asked about and sent, so that what is measured is of the run's own size.
@@ -30,7 +30,7 @@ COLOURS = {"red": 0xE02020, "green": 0x20A040, "blue": 0x2040E0, "orange": 0xF09
 @functools.cache
 def squares(image: str) -> dict[str, tuple[float, float]]:
     """Where on the grid the middles of the coloured squares of a picture are."""
-    rgb, width, height = agent.png_to_rgb(base64.b64decode(image.partition(",")[2]))
+    rgb, width, height = rgb_picture(base64.b64decode(image.partition(",")[2]))
     found = {}
     for name, colour in COLOURS.items():
         packed = colour.to_bytes(3, "big") * 2

@@ -13,7 +13,7 @@ import agent
 from agent import Canvas, Rect
 from tests.samples import sample
 from tests.scripted import FEWER_REQUESTS, PLAN, EngineCase, PlainDesktop, call, role_of
-from tests.seams import act
+from tests.seams import act, rgb_picture
 
 TOKENS = agent.Config().image_tokens
 POINTER_TOKENS = agent.PROFILES["pointer"].settings["image_tokens"]
@@ -265,7 +265,7 @@ class NextLook(EngineCase):
         (settled,) = (screen for screen in screens if isinstance(screen, agent.Frame))
         meanwhile(trial)
         look = trial.look(2)
-        pixels, width, height = agent.png_to_rgb(look.png)
+        pixels, width, height = rgb_picture(look.png)
         self.assertEqual((width, height), (look.frame.width, look.frame.height))
         self.assertEqual(pixels[::3], look.frame.pixels[2::4])  # the picture is that frame's
         return bool(look.frame.number == settled.number)
@@ -332,7 +332,7 @@ class Blank(EngineCase):
         self.assertRegex(self.lines[0], "^paused: The screen shows one single colour; restore the")
         for look in trial.records("look"):
             png = (trial.folder / look["screenshot"]).read_bytes()
-            self.assertGreater(len(set(agent.png_to_rgb(png)[0])), 1, look)
+            self.assertGreater(len(set(rgb_picture(png)[0])), 1, look)
 
 
 if __name__ == "__main__":

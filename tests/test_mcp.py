@@ -23,7 +23,7 @@ from tests import samples
 from tests.attacks import scenes
 from tests.fakes import FakeWin32
 from tests.scripted import PLAN, call, role_of
-from tests.seams import clock_of_main, desktop_of_main, windows_of_main
+from tests.seams import clock_of_main, desktop_of_main, rgb_picture, windows_of_main
 from tests.test_actuator import act
 from tests.test_main import HASTY, QUICK, HastyClock
 
@@ -227,7 +227,7 @@ class Acts(ClientCase):
             self.assertEqual(seen["window"], "Desktop")
             opened, picture = client.call("double_click", **NOTES, look=True)
             self.assertEqual((opened["screen"], opened["window"]), ("changed", "Untitled - Notes"))
-            self.assertEqual(agent.png_to_rgb(picture)[1:], (512, 288))
+            self.assertEqual(agent.png_to_bgrx(picture)[1:], (512, 288))
             typed, _ = client.call("type_text", text="Hi", position=[530, 460], element_name="text")
             self.assertIn('the field now holds "Hi"', typed["result"])
             saved, _ = client.call("click", element_name="Save", position=[746, 766], look=True)
@@ -353,7 +353,7 @@ class Acts(ClientCase):
         pictures: list[bytes] = []
         with mock.patch.dict(os.environ, {"PIN": "hunter2-hunter2"}):
             self.serve(script, "--secret", "PIN", "--set", "allow_risky=secret")
-        grey = [agent.png_to_rgb(png)[0].count(b"\x80" * 150) for png in pictures]
+        grey = [rgb_picture(png)[0].count(b"\x80" * 150) for png in pictures]
         self.assertGreater(grey[0], 100)
         self.assertEqual(*grey)
         for file in self.folder.rglob("*.*"):

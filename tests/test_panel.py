@@ -23,7 +23,7 @@ from unittest import mock
 
 import agent
 from tests.scripted import EngineCase, call
-from tests.seams import person_at_main, record
+from tests.seams import person_at_main, record, rgb_picture
 from tests.test_main import TASK, CommandLineCase
 
 PICTURE = agent.encode_png(bytes(64 * 48 * 4), 64, 48)
@@ -434,7 +434,7 @@ class Pictures(PanelTest):
         self.panel.take(agent.Shown(FRAME))
         news = self.news()
         self.assertEqual((news["picture"] > first, news["settled"]), (True, True))
-        self.assertEqual(agent.png_to_rgb(self.picture("")[1]), (bytes(32 * 16 * 3), 32, 16))
+        self.assertEqual(rgb_picture(self.picture("")[1]), (bytes(32 * 16 * 3), 32, 16))
 
 
 class Port(PanelTest):

@@ -14,7 +14,7 @@ from typing import Any
 
 import agent
 from agent import AgentError, Canvas, Rect
-from tests.seams import chunk, chunks, marked_pixels, rgb_of
+from tests.seams import chunk, chunks, marked_pixels, rgb_of, rgb_picture
 from tests.test_story import StoryCase, told
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -40,8 +40,8 @@ class Encoding(unittest.TestCase):
         rows = [b"\0" + rgb[at : at + 3 * width] for at in range(0, len(rgb), 3 * width)]
         self.assertEqual(zlib.decompress(data), b"".join(rows))
         made = png_file(b"".join(rows), width, height)
-        self.assertEqual(agent.png_to_rgb(made), (rgb, width, height))
-        self.assertEqual(agent.png_to_rgb(png), (rgb, width, height))
+        self.assertEqual(rgb_picture(made), (rgb, width, height))
+        self.assertEqual(rgb_picture(png), (rgb, width, height))
 
     def test_every_pixel_is_kept_in_each_size_and_of_each_frame_of_a_changing_screen(self) -> None:
         for width, height in SIZES:
@@ -79,9 +79,9 @@ class Decoding(unittest.TestCase):
         }
         for name, png in broken.items():
             with self.subTest(name), self.assertRaisesRegex(AgentError, r"^[A-Z].*\.$"):
-                agent.png_to_rgb(png)
+                agent.png_to_bgrx(png)
         with self.assertRaisesRegex(AgentError, "to 8192x4608 pixels"):  # before it is unpacked
-            agent.png_to_rgb(broken["a bomb"])
+            agent.png_to_bgrx(broken["a bomb"])
 
 
 class Drawing(unittest.TestCase):

@@ -289,7 +289,7 @@ class Likeness(ReplayCase):
         act.update(tool="drag", args={"element_name": "icon", **places})
         journal.write_text("\n".join(map(json.dumps, lines)) + "\n")
         picture = self.run_folder() / "screenshots" / "turn_0002.png"
-        rgb, width, height = agent.png_to_rgb(picture.read_bytes())
+        rgb, width, height = seams.rgb_picture(picture.read_bytes())
         pixels = bytearray(width * height * 4)
         for channel in range(3):
             pixels[2 - channel :: 4] = rgb[channel::3]

@@ -10,6 +10,7 @@ from typing import Any
 
 import agent
 from tests.scripted import FEWER_REQUESTS, EngineCase, PlainDesktop, Trial, text
+from tests.seams import rgb_picture
 from tests.test_calibration import correction_by
 
 Json = dict[str, Any]
@@ -33,7 +34,7 @@ def picture(request: Json) -> tuple[bytes, int, int]:
     """The one picture of a request, as RGB, width, height."""
     parts = [part for m in request["messages"] for part in m["content"] if isinstance(part, dict)]
     (url,) = (part["image_url"]["url"] for part in parts if part["type"] == "image_url")
-    return agent.png_to_rgb(base64.b64decode(url.partition(",")[2]))
+    return rgb_picture(base64.b64decode(url.partition(",")[2]))
 
 
 def warmth(request: Json, x: int, y: int) -> int:

@@ -134,7 +134,7 @@ def attack_by_a_bomb() -> bool:
     seconds = itertools.count()
     with mock.patch("time.monotonic", lambda: next(seconds)):  # so that no machine is fast enough
         try:
-            agent.png_to_rgb(bomb)
+            agent.png_to_bgrx(bomb)
         except agent.AgentError:
             return False
     return True

@@ -18,7 +18,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve
 from chrome import Chrome  # noqa: E402 - both lie elsewhere, and this folder is no package
 
 import agent  # noqa: E402
-from tests.seams import person_there  # noqa: E402
+from tests.seams import person_there, rgb_picture  # noqa: E402
 
 RED = {"stops": [[0, "rgba(255,0,0,1)"], [1, "rgba(255,0,0,0)"]], "trail_turns": 1}
 START = {
@@ -64,7 +64,7 @@ class Story(unittest.TestCase):
     def pixels(self, folder: Path, turn: int, *places: tuple[int, int]) -> list[bytes]:
         """Of the marked picture, at places of the grid."""
         png = (folder / f"turn_{turn:04d}_annotated.png").read_bytes()
-        rgb, width, height = agent.png_to_rgb(png)
+        rgb, width, height = rgb_picture(png)
         found = []
         for x, y in places:
             at = round(y * (height - 1) / 1000) * width + round(x * (width - 1) / 1000)

@@ -12,6 +12,7 @@ from typing import Any
 import agent
 from tests.described.exchange import TASK, Exchange, replies_of, rows, said
 from tests.scripted import Message, text
+from tests.seams import rgb_picture
 from tests.test_main import CommandLineCase
 
 BOX = {"x1": 100, "y1": 100, "x2": 300, "y2": 300}
@@ -207,9 +208,7 @@ class Demos(CommandLineCase):
     def test_a_story_draws_its_triangle_with_the_mouse(self) -> None:
         """Python executes actions (WinAPI mouse events); the model sees the stroke pixels."""
         self.main("--demo", "--described", "--profile", "story")
-        rgb, width, height = agent.png_to_rgb(
-            (self.run_folder() / "turn_0004_raw.png").read_bytes()
-        )
+        rgb, width, height = rgb_picture((self.run_folder() / "turn_0004_raw.png").read_bytes())
         ink = agent.DEMO_SIGNS["drawing"].to_bytes(3, "big")
         # The middle of each side, on a screen of 1280x720, and the middle of it all.
         for x, y, drawn in ((678, 441, 1), (610, 333, 1), (748, 333, 1), (678, 380, 0)):
@@ -331,7 +330,7 @@ class Conversations(unittest.TestCase):
         """AGENT_IMAGE_W, AGENT_IMAGE_H: 1536, 864."""
         run = Exchange("chat", [END], "screen_capture_w=960")
         png = (run.folder / "screenshots" / "screen_0001.png").read_bytes()
-        self.assertEqual(agent.png_to_rgb(png)[1:], (960, 864))
+        self.assertEqual(agent.png_to_bgrx(png)[1:], (960, 864))
 
     def test_of_several_calls_chat_performs_the_first_and_pointer_none(self) -> None:
         """Excess calls rejected; pointer: if multiple tool_calls -> error (only 1 allowed)."""
@@ -400,7 +399,7 @@ class Story(unittest.TestCase):
                 size = ("screen_capture_w=320", "screen_capture_h=180", f"ui_config={ui}")
                 run = story(reply("I drag.", drag, bboxes=[box]), reply("Hm."), more=size)
                 pair = [
-                    agent.png_to_rgb((run.folder / f"turn_{turn:04d}_{stage}.png").read_bytes())[0]
+                    rgb_picture((run.folder / f"turn_{turn:04d}_{stage}.png").read_bytes())[0]
                     for stage in ("raw", "annotated")
                 ]
                 for (x, y), channel in seen.items():
@@ -452,7 +451,7 @@ class Story(unittest.TestCase):
             (("screen_capture_w=50", "screen_capture_h=40"), (50, 40)),
         ):
             png = (story(more=settings).folder / "turn_0001_raw.png").read_bytes()
-            self.assertEqual(agent.png_to_rgb(png)[1:], size)
+            self.assertEqual(agent.png_to_bgrx(png)[1:], size)
 
 
 if __name__ == "__main__":
