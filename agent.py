@@ -19262,11 +19262,11 @@ class Recorder:
                     self._finish_last()
                 elif not notes:
                     self._look_around()
+                if is_over and self._is_unread:
+                    self._read_back()
             except Win32Error as error:  # the desktop was locked, a monitor was unplugged
                 self.gaps[str(error)] += 1
             self.eyes.clock.sleep(LISTEN_S)
-        if self._is_unread:
-            self._read_back()
         self._finish_last()
 
     def _finish_last(self) -> None:
@@ -19544,6 +19544,12 @@ class Recorder:
         if step is None:
             return
         self._last = None
+        try:
+            act = step.act
+        except ToolError as error:  # a field may hold what no keyboard can type
+            self.gaps[str(error).rstrip(".")] += 1
+            self.steps.pop()
+            return
         seen = step.seen
         number = len(self.steps)
         self.eyes.logger.turn = number
@@ -19551,7 +19557,7 @@ class Recorder:
         step.seen = seen._replace(frame=NO_LOOK.frame)  # pictures of a long task fill the memory
         if seen.is_late:
             self.gaps[TOO_QUICK] += 1
-        self.say(f"  {number:2}  {step.act.in_words()}")
+        self.say(f"  {number:2}  {act.in_words()}")
 
 
 ####################################################################################################

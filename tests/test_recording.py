@@ -404,6 +404,38 @@ class Steps(RecorderCase):
         self.assertEqual(self.shown(locked(), hand.click("OK")), ['click "OK"'])
         self.assertGreater(self.recorder.gaps["locked"], 0)
 
+    def test_what_no_keyboard_can_type_is_a_gap_and_no_end(self) -> None:
+        hand = self.hand
+        for held, told in (
+            ("two\vlines", r"Character 4 of the text \(U\+000B\) cannot be typed; omit it$"),
+            ("A:\nfoo", "A path was given with single backslashes"),
+            ("half \ud83d", "must be a text of whole characters"),
+        ):
+            with self.subTest(held):
+                self.form.controls = {"Name:": NAME, "OK": OK}
+                steps = self.shown(hand.click("OK"), hand.click("Name:"), hand.type(held))
+                self.assertEqual(steps, ['click "OK"'])
+                ((gap, count),) = self.recorder.gaps.items()
+                self.assertRegex(gap, told)
+                self.assertEqual(count, 1)
+        self.form.controls = {"Name:": NAME, "OK": OK}
+        steps = self.shown(hand.click("Name:"), hand.type("a\vb"), hand.click("OK"))
+        self.assertEqual(steps, ['click "OK"'])
+        self.assertEqual(
+            [entry["turn"] for entry in self.written() if entry["kind"] == "result"], [1]
+        )
+
+    def test_a_desktop_that_is_locked_at_the_end_is_a_gap_and_no_end(self) -> None:
+        def locked() -> Iterator[list[Note]]:
+            self.form.capture = self.form.cursor = mock.Mock(  # type: ignore[method-assign]
+                side_effect=agent.Win32Error("locked", 5)
+            )
+            yield []
+
+        notes = self.hand.press("f5")
+        self.assertEqual(self.shown(until_done(notes), locked()), ['press key "f5"'])
+        self.assertRegex(str(self.recorder.gaps), "locked")
+
     def test_input_of_a_program_is_told(self) -> None:
         place = Point(1, 1)
         self.shown(iter([[Note("f5", True, place, 0, by_program=True)]] + [[]] * 12))
