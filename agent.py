@@ -12339,11 +12339,11 @@ class Step:
     @property
     def example(self) -> str:
         """Gives what was typed or picked when it was shown."""
-        return self.act.text or self.target.get("name", "")
+        return str(self.act.args.get("text", self.target.get("name", "")))
 
     def with_value(self, text: str) -> Step:
         """Returns the same with another text to type, or another thing to pick."""
-        if self.act.text:
+        if "text" in self.act.args:
             literal = re.sub(r"\{(?=\{)", f"{{{LITERAL}", clean_text(text))
             return replace(self, act=self.act.with_args(text=literal))
         picked = self.aimed_at({**self.target, "name": text, "id": None, "row": []})
@@ -12565,7 +12565,7 @@ def shown_step_here(step: Step, place: Place, before: Step | None) -> Step:
         focus = place.controls.one(None)
         if role and focus and not found_again({**then, "row": []}, [focus]):
             raise ToolError(f"the keyboard is in {quoted_control(focus)}, not in {then['name']!r}")
-        return step
+        return replace(step, act=in_place_of(act, focus, then))
     if not role:
         refuse_other_pixels(replace(step, place=NO_PLACE), place)
         return step
@@ -12577,13 +12577,18 @@ def shown_step_here(step: Step, place: Place, before: Step | None) -> Step:
     point = Point(left + across * width // across_most, top + down * height // down_most)
     if not frame.area.contains(point):
         raise ToolError(f"{quoted_control(control)} is out of sight")
-    act = act.with_args(position=to_grid(point, frame.area))
-    if act.text and then["empty"] and control.value and "\n" not in control.value:
-        act = act.with_args(clear=True)
+    act = in_place_of(act.with_args(position=to_grid(point, frame.area)), control, then)
     done = step.checked is not None and step.checked == control.checked
-    if control.is_list and act.text:
-        done = control.value == act.text
+    if control.is_list and "text" in act.args:
+        done = (control.value or "") == act.text
     return replace(step, act=act, done=done)
+
+
+def in_place_of(act: Act, control: Control | None, then: JsonDict) -> Act:
+    """Has what an act types, also nothing, take the place of a line that was not there then."""
+    line = (control.value or "") if control else ""
+    types = "text" in act.args and then["empty"]
+    return act.with_args(clear=True) if types and line and "\n" not in line else act
 
 
 def refuse_other_pixels(step: Step, place: Place) -> None:
@@ -13080,7 +13085,8 @@ def take_steps(run: Run, act: Act, frame: Frame) -> Deed:
                 done[-1] = run.controls.told_of(deed)
     except (ToolError, Win32Error) as error:  # what failed ends the act
         done.append(Deed(act, str(error), "refused", error.kind))
-    deed = replace(reduce(both_deeds, done), act=on_whole(act, frame))
+    nothing = Deed(act, "There was nothing to type")  # such as an empty cell of a table
+    deed = replace(reduce(both_deeds, done or [nothing]), act=on_whole(act, frame))
     progress = run.progress
     progress.typed |= any(one.acted and (one.act.text or one.act.key) for one in done)
     if not deed.acted or deed.refused not in ("", "another_window"):
@@ -19913,7 +19919,7 @@ def table_of(
     steps = []
     for step in table.steps:
         if step.value in secrets:
-            if not step.act.text:
+            if "text" not in step.act.args:
                 raise ConfigError(f"{step.value} is chosen, not typed, and cannot be a secret.")
             step = replace(step, act=step.act.with_args(text=secrets[step.value]), value="")
         steps.append(step)
@@ -20291,7 +20297,7 @@ def do_row(run: Run, table: Table, row: TableRow) -> None:
         elif is_dialog(front) and front.title != place.title:
             raise End(Outcome("failed", f"{quoted_title(front)} is in the way."))
         while True:
-            begin_turn(run, len(table.steps) + 1)
+            begin_turn(run, 2 * len(table.steps))  # a box may be set again
             turn(run, repeat)
             run.logger.tell(run.progress)
     except End as end:

@@ -377,6 +377,52 @@ class Entering(RowsCase):
         self.assertEqual((code, err), (0, ""), out)
         self.assertEqual(self.book.records, [("A A", "Bern"), ("B B", "Bern")])
 
+    def test_an_empty_cell_clears_a_field_that_keeps_what_the_row_before_had(self) -> None:
+        enter = self.book.enter
+
+        def keeps() -> None:
+            held = self.book.controls["City:"].value or ""
+            enter()
+            self.book.hold("City:", held)
+
+        self.book.enter = keeps  # type: ignore[method-assign]
+        code, out, err = self.rows(self.table("A;Bern", "B;", "C;"))
+        self.assertEqual((code, err, self.outcomes()), (0, "", ["done"] * 3), out)
+        self.assertEqual(self.book.records, [("A", "Bern"), ("B", ""), ("C", "")])
+
+    def test_a_field_that_was_emptied_when_it_was_shown_takes_a_value_too(self) -> None:
+        shutil.rmtree(self.folder / "dumps")
+        empties = {"text": "", "clear": True, "element_name": "City:"}
+        city = ("City:", "edit", {"tool": "type_text", "args": empties, "value": "city"})
+        record(self.folder / "dumps", CHECK, copy.deepcopy((STEPS[0], city, STEPS[2])))
+        code, out, err = self.rows(self.table("A;Bern", "B;"))
+        self.assertEqual((code, err), (0, ""), out)
+        self.assertEqual(self.book.records, [("A", "Bern"), ("B", "")])
+
+    def test_a_row_may_have_each_of_its_boxes_set_again(self) -> None:
+        click = {"tool": "click", "args": {"element_name": "it"}}
+        boxes = [(name, "checkbox", {**click, "checked": True}) for name in ("Paid", "Sent")]
+        shutil.rmtree(self.folder / "dumps")
+        record(self.folder / "dumps", CHECK, copy.deepcopy((*STEPS[:2], *boxes, STEPS[2])))
+        for at, name in enumerate(("Paid", "Sent")):
+            self.book.controls[name] = replace(
+                TICK, name=name, rect=Rect(400 + 90 * at, 300, 20, 20)
+            )
+        lost = {"Paid": 1, "Sent": 1}
+        press = self.book.button
+
+        def button(name: str, down: bool) -> None:
+            press(name, down)
+            for key, control in [*self.book.controls.items()]:
+                if not down and key in lost and control.rect.contains(self.book._cursor):
+                    self.book.controls[key] = replace(control, checked=not lost[key])
+                    lost[key] = 0
+
+        self.book.button = button  # type: ignore[method-assign]
+        code, out, err = self.rows(self.table("A;Bern"))
+        self.assertEqual((code, err, self.outcomes()), (0, "", ["done"]), out)
+        self.assertEqual(self.book.records, [("A", "Bern")])
+
     def test_a_field_that_cuts_ends_the_row_before_it_is_sent(self) -> None:
         self.book.fits = 4
         code, out, _ = self.rows(self.table("A;Bern", "B;Basel", "C;Chur"))
@@ -1295,6 +1341,29 @@ class InWords(WordsCase):
         self.book.enter = enters_and_moves  # type: ignore[method-assign]
         code, out = self.entered('"Meier, Anna";Basel', "O'Hara;Bern", acts=acts)
         self.assertEqual((code, self.outcomes()), (0, ["done"] * 2), out)
+
+    def test_an_empty_cell_types_nothing_at_the_caret_or_clears_what_is_there(self) -> None:
+        for keeps in (False, True):
+            with self.subTest(keeps=keeps):
+                self.book = Book(self.clock)
+                shutil.rmtree(self.folder / "dumps", ignore_errors=True)
+                hold = self.book.hold
+
+                def held(name: str, value: str, hold: Any = hold, keeps: bool = keeps) -> None:
+                    if not keeps or self.book.focus != "":
+                        hold(name, value)
+
+                enter = self.book.enter
+
+                def enters_it(enter: Any = enter) -> None:
+                    self.book.focus = ""
+                    enter()
+
+                self.book.hold = held  # type: ignore[method-assign]
+                self.book.enter = enters_it  # type: ignore[method-assign]
+                code, out = self.entered('"Meier, Anna";Basel', "Otto;")
+                self.assertEqual((code, self.outcomes()), (0, ["done"] * 2), out)
+                self.assertEqual(self.book.records, [self.first, ("Otto", "")])
 
     def test_memory_has_room_for_as_many_acts_as_elsewhere(self) -> None:
         few = ("--set", "memory_compression_threshold=4")
