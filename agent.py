@@ -6846,6 +6846,25 @@ SLOW_S = 0.02  # at 15 ms a sign Notepad of Windows 11 still lost some (rustdesk
 Switch = Callable[..., None]  # presses or releases a key or a button
 
 
+class Nobody:
+    """Stands for the person where nobody is there to hear or to answer; Person is another."""
+
+    def say(self, text: str) -> None:
+        """Tells a line."""
+
+    def allows(self, question: str, switch: str) -> bool | None:
+        """Asks for a yes to an act, which `switch` would have allowed; None for no answer."""
+        return False
+
+    def vouches(self, question: str) -> bool | None:
+        """Asks for a yes to the end; None for no answer."""
+        return None
+
+    def answers(self, question: str) -> str | None:
+        """Asks what only the person knows; None for no answer."""
+        return None
+
+
 # Signs whose key types nothing by itself on some keyboards, but goes into the next letter.
 DEAD_SIGNS = "`'^~\""
 
@@ -6860,12 +6879,7 @@ class Hands:
     config: Config
     clock: Clock
     stop: Stop
-    say: Say = lambda text: None
-    # Whether the person allows it, None for no answer, with what of `allow_risky` would; whether
-    # the person says yes; and what the person answers.
-    confirm: Callable[[str, str], bool | None] = lambda question, switch: False
-    vouch: Callable[[str], bool | None] = lambda question: None
-    ask: Callable[[str], str | None] = lambda question: None
+    person: Nobody = field(default_factory=Nobody)
     secrets: Secrets = field(default_factory=Secrets)
     # Called before the first key of one.
     typing_secret: Callable[[Attempt], None] = lambda attempt: None
@@ -6905,7 +6919,7 @@ class Hands:
     def say_once(self, text: str) -> None:
         if text not in self.told:
             self.told.add(text)
-            self.say(text)
+            self.person.say(text)
 
     def refuse_chord(self, keys: Sequence[str]) -> None:
         """Raises ToolError if these keys together hold a blocked chord."""
@@ -7290,7 +7304,7 @@ class Actuator(Hands):
         while self.stop.paused:
             if self.stop.paused != told:
                 told = self.stop.paused
-                self.say(f"paused: {told}")
+                self.person.say(f"paused: {told}")
             self.clock.sleep(0.1)
             if self.stop.paused != IN_USE:  # it ends when the person goes on
                 continue
@@ -7304,7 +7318,7 @@ class Actuator(Hands):
             if quiet:
                 self.stop.paused = ""
         self.last_own = self.clock.now()
-        self.say("going on")
+        self.person.say("going on")
         return True
 
     def wait_for_person(self, seen_at: float) -> bool:
@@ -7543,7 +7557,7 @@ def gate_confirm(actuator: Actuator, attempt: Attempt) -> Attempt:
     if wanted != allowed or actuator.clock.now() > until:
         place = place_name(attempt)
         switch = "; ".join(f"{risk} in *{place}*" for risk in attempt.risks)
-        answer = actuator.put(actuator.confirm, question_about(attempt), switch)
+        answer = actuator.put(actuator.person.allows, question_about(attempt), switch)
         said = attempt.act.key.title() or said_shortly(attempt)
         known = f"{cut(said, 90)} in {place}"
         if known in actuator.refusals:  # somebody may have thought better of it
@@ -13668,7 +13682,7 @@ def as_believed(run: Run, outcome: Outcome) -> Outcome:
             return outcome._replace(kind="answered")
     why = f"You did not allow {refused}." if refused else "Nothing was done in this run."
     question = f"{why} Is the task done all the same?"
-    done = run.actuator.put(run.actuator.vouch, question)
+    done = run.actuator.put(run.actuator.person.vouches, question)
     if done:
         return outcome._replace(text=f"You say that it is done. {outcome.text}")
     text = f"nobody allowed {refused}" if refused else "nothing was done"
@@ -13828,7 +13842,7 @@ def perform(run: Run, act: Act, look: Look) -> Deed:
             return Deed(act, spent, "done")
         progress.questions += 1
         asked = f"The model asks: {cut(args['question'], 300)}"
-        answer = run.actuator.put(run.actuator.ask, asked)
+        answer = run.actuator.put(run.actuator.person.answers, asked)
         if answer is None:
             return Deed(act, "Nobody is there; go on without, or report.", "done")
         return Deed(act, f"The person answers: {answer!r:.300}", "done", helped=True)
@@ -17596,33 +17610,21 @@ def check_desktop(config: Config, desktop: Desktop, clock: Clock) -> Iterator[Fi
         yield Finding("controls", True, text, not knows, problems)
 
 
-def screen_size(config: Config) -> Size:
-    """Returns the size of a usual screen, where there is none to ask."""
-    return frame_size(Rect(0, 0, 1920, 1080), config)
-
-
 @dataclass
 class Asked(Asker):
     """Is a model that is examined: who it is, where, and in which grammar; None for tools."""
 
     grammar: Grammar | None = None
 
-    @property
-    def size(self) -> Size:
-        size = screen_size(self.config)
-        return self.grammar.picture.seen_size(size) if self.grammar else size
-
-    @property
-    def about(self) -> str:
-        """Names what a measurement of it holds for."""
-        size = screen_size(self.config)
+    def __post_init__(self) -> None:
+        # The size of a usual screen's pictures, where none is set.
+        size = frame_size(Rect(0, 0, 1920, 1080), self.config)
         asked = f"{size.width}x{size.height}, {grammar_name(self.grammar)}"
-        return f"{self.model.name} at {self.server.where}, {asked}"
-
-    @property
-    def kept_at(self) -> Path:
+        # What a measurement of it holds for, and where it is kept.
+        self.about = f"{self.model.name} at {self.server.where}, {asked}"
         digest = hashlib.sha256(self.about.encode()).hexdigest()
-        return Path(self.config.dump_dir, f"calibration_{digest[:16]}.json")
+        self.kept_at = Path(self.config.dump_dir, f"calibration_{digest[:16]}.json")
+        self.size = self.grammar.picture.seen_size(size) if self.grammar else size
 
     def ask(
         self,
@@ -18970,7 +18972,7 @@ def read_secrets(names: Sequence[str], key: str = "") -> Secrets:
 
 
 @dataclass
-class Person:
+class Person(Nobody):
     """Asks the person: at the terminal, in a box and, unless for a yes, in the panel."""
 
     config: Config
@@ -18980,15 +18982,10 @@ class Person:
     inbox: Inbox = field(default_factory=Inbox)
     by_box: bool = False  # where Windows has one, even without a terminal
 
-    def serve(self, actuator: Actuator) -> None:
-        """Lets an actuator tell and ask this person."""
-        actuator.say = self.logger.say
-        actuator.confirm = self.allows
-        actuator.vouch = self.vouches
-        actuator.ask = self.answers
+    def say(self, text: str) -> None:
+        self.logger.say(text)
 
     def allows(self, question: str, switch: str) -> bool | None:
-        """Asks for a yes to an act; None for no answer. `switch` would have allowed it."""
         allowed = self._says_yes(question, "allows it", self.config.confirm_wait)
         if allowed is None:
             advice = f'--set "allow_risky={switch}" allows just this, --confirm never everything'
@@ -20016,7 +20013,7 @@ def take_earlier(run: Run, table: Table) -> None:
             found.setdefault(source, []).append(row)
     for source, its_rows in found.items():
         told = in_spans(its_rows, "text")
-        answer = run.actuator.put(run.actuator.vouch, f"Rows: {told}. Enter again?")
+        answer = run.actuator.put(run.actuator.person.vouches, f"Rows: {told}. Enter again?")
         for row in its_rows:
             if answer:
                 row.outcome = ""
@@ -20193,7 +20190,7 @@ def ask_about_table(run: Run, table: Table) -> None:
     if acts or (table.steps and _person_is_there() and run.config.confirm != "never"):
         switch = "; ".join({risk for _, risk in foreseen})
         question = f"{told} Allow for all {len(table.rest)}? [y/N]"
-        if not run.actuator.put(run.actuator.confirm, question, switch):
+        if not run.actuator.put(run.actuator.person.allows, question, switch):
             raise AgentError("The rows were not allowed; nothing was done for them.")
     run.actuator.foreseen = foreseen
 
@@ -20218,7 +20215,7 @@ def bind_values(run: Run, steps: Sequence[Step], values: Mapping[str, str]) -> s
         fits = [number for number, step in numbered.items() if step.example == text]
         if not fits or len(text) < TELLING or [*values.values()].count(text) > 1:
             question = f"Which step takes {{{name}}}, here {in_quotes(text, 60)}?\n{listed}"
-            fits = [run.actuator.put(run.actuator.ask, question) or ""]
+            fits = [run.actuator.put(run.actuator.person.answers, question) or ""]
         for number in numbered.keys() & fits:
             numbered[number].value = name
     lost = values.keys() - {step.value for step in steps}
@@ -21070,7 +21067,7 @@ def run_task(
     logger.listeners.append(terminal.take)
     person = Person(config, terminal, logger, desktop, by_box=options.mcp)
     actuator.config = config
-    person.serve(actuator)
+    actuator.person = person
     run = made_run(profile, server, model, grammar, actuator, logger, corrected, way)
     if isinstance(desktop, WindowsDesktop):
         told += undo.enter_context(watched(desktop.api, actuator))

@@ -257,7 +257,7 @@ class Trial:
         def asked(question: str, switch: str) -> bool:
             return confirm(asked_for(question, switch))
 
-        self.engine.actuator.confirm = asked
+        self.engine.actuator.person.allows = asked
 
     def hear(self, *hints: str) -> None:
         """What the person said on the page before the next turn."""
@@ -365,7 +365,7 @@ class EngineCase(unittest.TestCase):
         )
         engine = make_engine(config, known, desktop, server, self.model, clock, stop, say, old)
         # Most scripts claim at once what nothing was done for.
-        engine.actuator.vouch = lambda question: True
+        engine.actuator.person.vouches = lambda question: True
         self.addCleanup(engine.logger.close)
         engine.progress = agent.Progress(task="Press the button")
         return Trial(engine)

@@ -113,7 +113,7 @@ class Yes(unittest.TestCase):
             stage.world.window = replace(NOTEPAD, title="Inbox", handle=0x30002)
             return len(asked) == 1
 
-        stage.actuator.confirm = answer
+        stage.actuator.person.allows = answer
         self.assertEqual(stage.attempt("click", element_name="Delete").refused, "stale_frame")
         stage.world.window = window
         stage.clock.advance(wait_s)
@@ -144,7 +144,7 @@ class Yes(unittest.TestCase):
                 return True
 
             shows("Delete")
-            stage.actuator.confirm = lambda *_, name=name, shows=shows: shows(name)
+            stage.actuator.person.allows = lambda *_, name=name, shows=shows: shows(name)
             performed = stage.attempt("click", element_name="Delete")
             self.assertEqual(performed.refused, kind)
 

@@ -60,7 +60,9 @@ class Ends(EngineCase):
         self.made = self.trial(SaysYes(acts, checks, wants), **settings)
         self.made.server.deeds = False
         self.made.ask(lambda question: False)
-        self.made.engine.actuator.vouch = lambda question: self.asked.append(question) or person
+        self.made.engine.actuator.person.vouches = lambda question: (
+            self.asked.append(question) or person
+        )
         shows(self.made.desktop)
         self.made.state.task = task
         self.begin(self.made, task)

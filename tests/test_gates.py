@@ -75,7 +75,7 @@ class RowCase(unittest.TestCase):
         stage, asked = self.stage(Rect(*row.get("area", PRIMARY)), config), list[str]()
         stage.actuator.task = row.get("task", "")
         if "asked" in row or "yes" in row:
-            stage.actuator.confirm = lambda question, switch: (
+            stage.actuator.person.allows = lambda question, switch: (
                 bool(asked.append(asked_for(question, switch))) or row.get("yes", False)
             )
         put(stage, row.get("world", {}))
@@ -210,7 +210,7 @@ class Takeover(GateCase):
 
     def test_the_person_pauses_the_run_until_it_was_quiet_and_a_new_look_is_needed(self) -> None:
         stage, said = Stage(), []
-        stage.actuator.say = said.append
+        stage.actuator.person.say = said.append
         stage.do("press_key")
         stage.clock.advance(5)
         frame = stage.look()
@@ -284,7 +284,7 @@ class Confirmation(GateCase):
             self.come_to_front(stage, MAIL)  # as the console does
             return True
 
-        stage.actuator.confirm = answer
+        stage.actuator.person.allows = answer
         stage.do("type_text", text="rm -r x")
         self.assertEqual((len(asked), stage.world.typed), (1, "rm -r x"))
         self.assertEqual(stage.world.window, NOTEPAD)
@@ -297,13 +297,13 @@ class Confirmation(GateCase):
         ):
             stage = Stage(config={"blocked_windows": "mail.exe"})
             stage.world.never_front = True
-            stage.actuator.confirm = lambda *_, s=stage, do=happens: bool(do(s)) or True
+            stage.actuator.person.allows = lambda *_, s=stage, do=happens: bool(do(s)) or True
             given = {"element_name": "Send", "position": INSIDE}
             self.refused(stage, "stale_frame", words, "click", **given)
 
     def test_a_question_shows_the_whole_text_or_the_act_is_refused(self) -> None:
         stage, asked = Stage(config={"confirm": "always"}), list[str]()
-        stage.actuator.confirm = lambda question, _: bool(asked.append(question))
+        stage.actuator.person.allows = lambda question, _: bool(asked.append(question))
         stage.attempt("type_text", text="x" * 500 + "\u200b\u202e\n; rm -r y" + "z" * 100)
         (question,) = asked
         for part in ("x" * 500, "\\x200b\\x202e\\n; rm -r y", "z" * 100):

@@ -44,7 +44,7 @@ def is_wrong(row: dict[str, Any]) -> bool:
     """Whether a click on that label asks though it is ordinary, or does not name the risk that it is."""
     asked: list[str] = []
     stage = stage_of(row.get("program", "winword.exe"))
-    stage.actuator.confirm = lambda _, switch: bool(asked.append(switch))
+    stage.actuator.person.allows = lambda _, switch: bool(asked.append(switch))
     stage.attempt("click", element_name=row["label"], position=[300, 400])
     reasons = [entry.partition(" in ")[0] for entry in "".join(asked).split("; ")]
     return row["risk"] not in reasons if "risk" in row else bool(asked)

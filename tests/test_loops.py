@@ -175,7 +175,7 @@ class Contract:
             questions: list[str] = []
             own = {"executor_grammar": "gui-owl-1.5"} if self.profile == "native" else {}
             trial = self.saying(ASK[self.profile], max_steps=12, stall_stop=8, **own)
-            trial.engine.actuator.ask = lambda q, a=answer, n=questions: n.append(q) or a
+            trial.engine.actuator.person.answers = lambda q, a=answer, n=questions: n.append(q) or a
             self.assertIn(trial.run().kind, ("stuck", "max_steps"))
             self.assertEqual(questions, ["The model asks: Which file?"] * 3)
             told = r"The person answers: \W*a\.txt" if answer else "Nobody is there"
@@ -345,7 +345,7 @@ class TwoAgents(EngineCase):
 
             trial.desktop.foreground = lambda fronts=fronts: fronts[-1]
             trial.desktop.bring_to_front = fronts.append
-            trial.engine.actuator.ask = asked
+            trial.engine.actuator.person.answers = asked
             trial.ask(asked)
             trial.run()
             self.assertIn(("key", "a", True), trial.inputs)
@@ -364,7 +364,7 @@ class TwoAgents(EngineCase):
 
         trial = self.playing(decide, max_steps=1)
         plain = trial.desktop.foreground
-        trial.engine.actuator.ask = asked
+        trial.engine.actuator.person.answers = asked
         self.assertEqual(trial.run().kind, "max_steps")
 
 

@@ -151,7 +151,7 @@ class Monitors(unittest.TestCase):
         there = Foreground("Fresh - Notepad", Rect(-1800, 100, 800, 600), handle=0x30002)
         stage = Stage(monitors=LEFT_MONITOR, opens=there, **world)
         said: list[str] = []
-        stage.actuator.say = said.append
+        stage.actuator.person.say = said.append
         return stage, said
 
     def look(self, stage: Stage) -> agent.Frame:
@@ -281,7 +281,7 @@ class Devices(unittest.TestCase):
     def stage(self) -> tuple[Stage, list[str]]:
         stage = Stage(config={"acts_per_minute": 10_000, "minutes_most": 0})
         said: list[str] = []
-        stage.actuator.say = said.append
+        stage.actuator.person.say = said.append
         return stage, said
 
     def every(self, stage: Stage, seconds: float, what: Any, until: float) -> None:
@@ -439,7 +439,7 @@ class LateControls(unittest.TestCase):
         source.query(None, 5.0)
         stage.desktop.control_source = source
         said: list[str] = []
-        stage.actuator.say = said.append
+        stage.actuator.person.say = said.append
         return stage, said
 
     def test_an_answer_after_some_tenths_of_a_second_counts(self) -> None:
@@ -481,7 +481,7 @@ class LateControls(unittest.TestCase):
             stage = Stage(window=window)
             stage.world.others = [Foreground(handle=0x50002)]
             said: list[str] = []
-            stage.actuator.say = said.append
+            stage.actuator.person.say = said.append
             stage.desktop.control_source = agent.KnownControls(answered=False)
             if name == "click":
                 given = {**given, "position": [200, 300]}

@@ -121,7 +121,7 @@ class AtTheExit(EngineCase):
         named = agent.Control(shown, "button", agent.Rect(20, 10, 40, 20), window=1)
         trial.desktop.control_source = agent.KnownControls([named])
         trial.desktop.title = f"Key {shown}"
-        trial.engine.actuator.ask = lambda question: f"it is {shown}"
+        trial.engine.actuator.person.answers = lambda question: f"it is {shown}"
         told: list[Any] = []
         trial.listen(told.append)
         self.begin(trial)

@@ -80,7 +80,7 @@ class Hotkeys(WatchCase):
             self.press(stage, 1)
             self.assertTrue(comes_true(lambda: not stage.stop.paused))
             self.assertEqual(stage.stop.reason, "")
-            stage.actuator.say = said.append
+            stage.actuator.person.say = said.append
             stage.clock.advance(5)
             stage.world.person()
 

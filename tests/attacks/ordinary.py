@@ -69,11 +69,11 @@ def is_asked(row: Row) -> bool:
     if "to" in row["act"]:
         controls.append(known(stage, THERE, row["act"]["to"]))
     stage.actuator.task = row["task"]
-    stage.actuator.confirm = lambda *_: True
+    stage.actuator.person.allows = lambda *_: True
     for before in row["before"]:
         name, arguments = act_of(row, before)
         stage.attempt(name, **arguments)
     stage.desktop.control_source = agent.KnownControls(controls)
-    stage.actuator.confirm = lambda question, _: bool(asked.append(question))
+    stage.actuator.person.allows = lambda question, _: bool(asked.append(question))
     stage.attempt(tool, **given)
     return bool(asked)

@@ -485,7 +485,7 @@ def attack_by_forged_facts(root: Path, case: EngineCase) -> bool:
 def asking_stage(**config: Any) -> tuple[Stage, list[str]]:
     """A stage whose person says no, and what was asked."""
     stage, asked = Stage(config=config), list[str]()
-    stage.actuator.confirm = lambda question, _: bool(asked.append(question))
+    stage.actuator.person.allows = lambda question, _: bool(asked.append(question))
     return stage, asked
 
 

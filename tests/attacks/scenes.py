@@ -119,7 +119,7 @@ def outcome(row: Row, asked: list[str] | None = None) -> str:
     stage.desktop._programs = PROGRAMS
     stage.world.window, stage.world.others = window(*row["window"]), list(OTHERS)
     stage.actuator.task = row.get("task", "")
-    stage.actuator.confirm = lambda question, _: bool(asked.append(question))
+    stage.actuator.person.allows = lambda question, _: bool(asked.append(question))
     change(stage, {"controls": row.get("controls", [])})
     with disk(row.get("files", {})):
         for step in row["steps"]:

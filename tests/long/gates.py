@@ -206,9 +206,8 @@ class Trial:
         self.counts, self.number = Counter[str](), 0
         self.desktop = Recorder(clock)
         config = agent.load_config({"fuzz": {**SETTINGS, **settings}})
-        self.actuator = agent.Actuator(
-            self.desktop, config, clock, agent.Stop(), confirm=self.answer
-        )
+        self.actuator = agent.Actuator(self.desktop, config, clock, agent.Stop())
+        self.actuator.person.allows = self.answer
         self.act: agent.Act | None = None
         self.last: agent.Act | None = None
         self.yes: tuple[str, list[int], float] | None = None  # the act, its windows, when
