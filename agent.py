@@ -13304,6 +13304,9 @@ _HOLDS = r"""(?:contains?|holds?|has|says|reads|shows|includes|enth[aä]lt|conti
 (?:the|this|exact|exactly|just|only|text|line|words?|sentence|den|die|text|zeile|le|texte|el|texto)"""
 
 
+FILE_HOLDS_IT = "the file holds it"
+
+
 def rulings_by_files(
     checks: Iterable[str], before: Mapping[str, FileFact], now: Mapping[str, FileFact], task: str
 ) -> Iterator[Ruling]:
@@ -13329,7 +13332,7 @@ def rulings_by_files(
             elif _plain(quoted) not in _plain(text):
                 yield Ruling(check, False, f"the file does not hold {in_quotes(quoted, TEXT_MOST)}")
             elif _words(quoted) in _words(text):
-                yield Ruling(check, True, "the file holds it")
+                yield Ruling(check, True, FILE_HOLDS_IT)
 
 
 # What is said of a text that was typed, or is to be.
@@ -13637,20 +13640,16 @@ def is_shown(check: str, known: Iterable[tuple[str, str]], task: str) -> bool:
     return False
 
 
-LIST_SHOWN = "list"  # what a row of one is called
-
-
-def texts_shown(run: Run) -> list[tuple[str, str]]:
-    """Lists what Windows shows: what it is called, and the text there."""
+def texts_shown(run: Run, lasting: bool = False) -> list[tuple[str, str]]:
+    """Lists what Windows shows, of what is `lasting` alone: what it is called, and the text."""
     run.eyes.zoom(None)
     look = run.eyes.look(f"turn_{run.progress.turn:04d}_facts")
-    known = []
-    for control in run.controls.known(look.frame.window):
-        known.append((control.name, control.value or ""))
-        if control.role in ROW_ROLES:
-            known.append((LIST_SHOWN, control.name))
-    for window in run.eyes.windows():
-        known += product(("title", "window", "dialog"), [window.title])
+    controls = run.controls.known(look.frame.window)
+    known = [("list", row.name) for row in controls if row.role in ROW_ROLES]
+    if not lasting:
+        known += [(control.name, control.value or "") for control in controls]
+        for window in run.eyes.windows():
+            known += product(("title", "window", "dialog"), [window.title])
     return known
 
 
@@ -14107,7 +14106,7 @@ class Repeat(Loop):
     def __init__(self, run: Run, way: Way) -> None:
         super().__init__(run)
         self.way = way
-        self.deed: Deed | None = None  # of this turn
+        self.deed: Deed | None = None  # of this turn, but for what only needs another look
         self.repairs: list[str] = []  # what was found elsewhere
         self.set_again: set[int] = set()  # steps whose box was not as they left it
         for step in way.steps:
@@ -14119,17 +14118,10 @@ class Repeat(Loop):
         self.deed = None
         for _ in range(LOOKS_MOST):
             found = self.wait_for_place()
-            if not found:
+            if found:
+                yield found
+            if self.deed or not found:
                 return
-            yield found
-            if not self.needs_look:
-                return
-
-    @property
-    def needs_look(self) -> bool:
-        """Tells whether the last act was refused for nothing but a new look."""
-        deed = self.deed
-        return deed is not None and deed.refused == "stale_frame" and not deed.begun
 
     def wait_for_place(self) -> tuple[Act, Look] | None:
         """Waits until the next act has its place here; if it has none, the model has the turn."""
@@ -14219,14 +14211,14 @@ class Repeat(Loop):
         return with_places(step.act, lambda _: found)
 
     def heard(self, deed: Deed, look: Look) -> Deed:
-        self.deed = deed
-        if self.needs_look:
+        if deed.refused == "stale_frame" and not deed.begun:
             return replace(deed, helped=None)
+        self.deed = deed
         self.go_behind(deed.act)
         return replace(deed, helped=not deed.refused)
 
     def close(self, helped: Helped, end: Outcome | None) -> None:
-        if self.deed is None or self.needs_look:
+        if self.deed is None:
             return
         if self.deed.refused:
             self.leave(Outcome("refused", self.deed.result))
@@ -20050,14 +20042,11 @@ class RowRepeat(Repeat):
         self.checks = [*map(self.secrets.fill, way.checks)]  # told to nobody
         self.files = file_facts(*self.checks)
         # Of a file that held it before, "Anna" may be a part of another row's "Hanna".
-        existing = self.ruled({path: (state, b"") for path, (state, _) in self.files.items()})
-        proven = self.ruled(self.files)
-        self.held = {check for check in proven if proven[check] and not existing.get(check)}
+        self.held = {one.check for one in self.ruled(self.files) if one.why == FILE_HOLDS_IT}
 
-    def ruled(self, files: Mapping[str, FileFact]) -> dict[str, bool]:
-        """Tells of which checks files say that they hold, or do not."""
-        rulings = rulings_by_files(self.checks, self.files, files, "")
-        return {one.check: one.holds for one in rulings}
+    def ruled(self, files: Mapping[str, FileFact]) -> list[Ruling]:
+        """Rules on the checks that files decide."""
+        return [*rulings_by_files(self.checks, self.files, files, "")]
 
     def wait_for_place(self) -> tuple[Act, Look] | None:
         found = super().wait_for_place()
@@ -20126,11 +20115,10 @@ class RowRepeat(Repeat):
 
         Only files and lists tell what is `lasting`: a form may show the row before.
         """
-        by_file = self.ruled(file_facts(*self.checks))
+        by_file = {one.check: one.holds for one in self.ruled(file_facts(*self.checks))}
         known = [
             (name, text.translate(NO_QUOTES))
-            for name, text in (texts_shown(self.run) if self.checks else ())
-            if name == LIST_SHOWN or not lasting
+            for name, text in (texts_shown(self.run, lasting) if self.checks else ())
         ]
         values = {name: text.translate(NO_QUOTES) for name, text in self.row.values.items()}
         for said, check in zip(self.table.checks, self.checks, strict=True):
@@ -20148,7 +20136,7 @@ class RowRepeat(Repeat):
             if self.is_shown():
                 raise End(Outcome("completed", f"Windows shows it: {checks}"))
             self.run.clock.sleep(READ_S)
-        is_denied = False in self.ruled(file_facts(*self.checks)).values()
+        is_denied = not all(one.holds for one in self.ruled(file_facts(*self.checks)))
         if checks and (is_denied or not self.run.session.has_model):
             raise End(Outcome("not_proven", f"Windows does not show it: {checks}"))
         if checks:
@@ -20244,12 +20232,11 @@ def learn(run: Run, table: Table, row: TableRow, first: int) -> None:
         unsure = f"which steps take {', '.join(sorted(lost))} is not sure"
         raise AgentError(f"The table ends after row {row.line}: {unsure}.")
     # Its checks get names for values; what then still tells of this row is left out.
-    texts = Counter(values.values())
-    twins = {text for text in texts if texts[text] > 1}
-    words = [*twins, *re.findall(r"\w{3,}", " ".join(texts))]
+    texts = [*filter(None, values.values())]
+    words = [*texts, *re.findall(r"\w{3,}", " ".join(texts))]
     for check in run.progress.done_when:
         for name, text in sorted(values.items(), key=lambda item: -len(item[1])):
-            if text and text not in twins:
+            if texts.count(text) == 1:
                 check = re.sub(whole_words(text), f"{{{name}}}", check)
         left = COLUMN.sub("", check)
         if not any(re.search(whole_words(word), left) for word in words):
@@ -21067,6 +21054,7 @@ def run_task(
     logger.listeners.append(terminal.take)
     person = Person(config, terminal, logger, desktop, by_box=options.mcp)
     actuator.config = config
+    actuator.by_client = options.by_client
     actuator.person = person
     run = made_run(profile, server, model, grammar, actuator, logger, corrected, way)
     if isinstance(desktop, WindowsDesktop):
@@ -21077,11 +21065,12 @@ def run_task(
         keep_described_logs(run, options.demo, undo)
     if not (options.demo or config.dry_run):
         delete_old_runs(config, [used.folder for used in (logger, way) if used])
-    carry_on = partial(carry_out_task, run, person, stats, client, options.by_client)
-    code = carry_on(task, told)
-    while code in (0, 1) and (task := next_task(options, run, terminal)):
-        code = carry_on(task)
-    return code
+    while True:
+        code = carry_out_task(run, person, stats, client, task, told)
+        told = []
+        task = next_task(options, run, terminal) if code in (0, 1) else ""
+        if not task:
+            return code
 
 
 def next_task(options: Namespace, run: Run, terminal: Terminal) -> str:
@@ -21201,17 +21190,18 @@ def open_panel(run: Run, stats: Stats, person: Person, undo: ExitStack) -> None:
     person.inbox = panel
 
 
-def begin_records(run: Run, task: str, by_client: bool, told: Iterable[str], resumed: bool) -> None:
+def begin_records(run: Run, told: Iterable[str], resumed: bool) -> None:
     name = run.profile.name
     model = run.session.model.name
     logger = run.logger
+    task = run.actuator.task
     logger.tell(Section("EXECUTION LOG START"))
     logger.say(f"agent.py {__version__}, profile {name}, model {model}", 2)
     logger.tell(Section("INITIALIZATION"))
     logger.say(f"TASK: {task}\n{run.config}", 2)
     kind = ResumeRecord if resumed else RunRecord
     settings = asdict(run.config)
-    written = logger.tell(kind(__version__, name, model, task, by_client, settings))
+    written = logger.tell(kind(__version__, name, model, task, run.actuator.by_client, settings))
     lines = [f"Task: {task}", f"Model {model}; all of it is kept in {logger.folder}.", *told]
     if run.profile.loop == "native" or run.grammar:
         asked_in = grammar_name(run.grammar)
@@ -21228,13 +21218,7 @@ def begin_records(run: Run, task: str, by_client: bool, told: Iterable[str], res
 
 
 def carry_out_task(
-    run: Run,
-    person: Person,
-    stats: Stats,
-    client: McpClient | None,
-    by_client: bool,
-    task: str,
-    told: Iterable[str] = (),
+    run: Run, person: Person, stats: Stats, client: McpClient | None, task: str, told: Iterable[str]
 ) -> int:
     """Carries out a task from its beginning to its end, which is recorded on every way out.
 
@@ -21242,7 +21226,6 @@ def carry_out_task(
     """
     run.progress = Progress()
     run.actuator.task = task
-    run.actuator.by_client = by_client
     run.actuator.began = run.clock.now()
     most = run.config.max_steps * run.profile.turns_an_act
     # The rows have the numbers of the pictures, plans among them; --max-steps counts otherwise.
@@ -21250,7 +21233,7 @@ def carry_out_task(
     person.terminal.bar = str  # of no table
     if client:
         run.logger.listeners.append(client.take)
-    begin_records(run, task, by_client, told, bool(stats.run["begun"]))
+    begin_records(run, told, bool(stats.run["begun"]))
     outcome = Outcome("error", "The program failed; execution_log.txt has the details.")
     try:
         if isinstance(person.inbox, Panel) and isinstance(person.desktop, DemoDesktop):
