@@ -13,8 +13,10 @@ It moves the real mouse and keyboard on a small model's word: Ctrl+Alt+Backspace
 any window, and Ctrl+C here. What it sees and does is written to dumps/run_NNNN/ and nowhere else.
 
 Begin to read with turn(), in the room Turns: for every profile it looks, asks, reads, performs,
-judges and records. From main() the way there is start(), run_task(), carry_out_task(), run_agent().
-A profile's loop says what is asked and how a reply is read. Whatever a run tells is an event:
+judges and records. A profile's loop says what is asked and how a reply is read. From main() the way
+there is start(), which reads settings and opens the desktop; run_task(), which makes all parts of a
+run; carry_out_task(), which writes the beginning of a task and, whatever happens, its end; and
+run_agent(), which takes turns until one ends it. Whatever a run tells is an event:
 ExecutionLogger.tell() hands it to files, figures, terminal, page and client.
 
 Words that are easily mixed up: a call is what a model says, an act what is read from it, an attempt
@@ -1036,7 +1038,7 @@ class Control:
         return [self.role, self.name, self.id]
 
     def to_json(self) -> JsonDict:
-        """As the journal writes it; what is as usual is left out."""
+        """Returns it as the journal has it; what is as usual is left out."""
         usual = vars(Control)
         entry = {name: value for name, value in vars(self).items() if value != usual.get(name)}
         return {**entry, "rect": list(self.rect)}
@@ -1304,6 +1306,9 @@ class Look:
 NO_LOOK = Look(Frame(0, 0, 0, b"", b"", Rect(0, 0, 0, 0), Rect(0, 0, 0, 0), 0.0), b"", b"", "")
 
 
+SeenAct = tuple[Act, Look]  # an act, and the look that it relies on
+
+
 class Ruling(NamedTuple):
     """Says whether a check holds, and why."""
 
@@ -1423,6 +1428,8 @@ class Deed:
 ####################################################################################################
 
 Mode = Literal["PLANNING", "EXECUTION"]  # of a run with a planner
+Box = tuple[int, int, int, int]  # left, top, width, height in pixels, as a journal has a Rect
+NO_BOX: Box = (0, 0, 0, 0)
 
 
 @dataclass
@@ -1473,19 +1480,19 @@ class ResumeRecord(RunRecord, kind="resume"):
 class LookRecord(Record, kind="look"):
     """Is a screenshot that was taken."""
 
-    # Times in seconds, `window` (left, top, width, height) in the screenshot's pixels. A closer
-    # look has the `part` of the screen that it shows.
+    # Times in seconds, `window` and `pointer` in the screenshot's pixels. A closer look has the
+    # `part` of the screen that it shows.
 
     screenshot: str = ""
     width: int = 0  # of the screenshot in pixels; 0 in journals that did not say so
     height: int = 0
     capture: float = 0.0
     encode: float = 0.0
-    window: Region = (0, 0, 0, 0)
+    window: Box = NO_BOX
     program: str = ""
-    part: Region = (0, 0, 0, 0)
+    part: Box = NO_BOX
     title: str | None = None  # of the window in front, "" of our own; older journals have none
-    pointer: Region = (0, 0, 0, 0)  # where it is drawn
+    pointer: Box = NO_BOX  # where it is drawn
 
 
 @dataclass
@@ -1534,7 +1541,7 @@ class PlaceRecord(Record, kind="place"):
 
     title: str = ""  # of the window that gets it, "" of our own
     program: str = ""
-    window: Region = (0, 0, 0, 0)  # left, top, width, height in the pixels of the picture
+    window: Box = NO_BOX  # in the pixels of the picture
     aimed: Sequence[str] = ()  # the controls at its places, or the one with the keyboard
     around: Sequence[str] = ()  # all that Windows names in the window
     control: JsonDict | None = None  # of a step that was shown: what finds it again, as target_of
@@ -1653,13 +1660,12 @@ class StateRecord(Record, kind="state"):
 class SecretRecord(Record, kind="secret"):
     """Says where a secret was typed; the last record of a `place` counts."""
 
-    # `window` and `box` are left, top, width, height in pixels of the screen; a box of no size is
-    # not known.
+    # `window` and `box` are in pixels of the screen; a box of no size is not known.
 
     place: int = 0
     handle: int = 0  # of the window
-    window: Region = (0, 0, 0, 0)
-    box: Region = (0, 0, 0, 0)
+    window: Box = NO_BOX
+    box: Box = NO_BOX
 
 
 @dataclass
@@ -1992,7 +1998,7 @@ C_TYPES = {name: kind for kind, names in _TYPE_NAMES.items() for name in names.s
 
 
 def structure(declaration: str) -> type[ctypes.Structure]:
-    """As Microsoft's headers have it."""
+    """Makes a structure of what Microsoft's headers say of it."""
     name, members = declaration.split(": ")
     typed = [(called, C_TYPES[kind]) for kind, called in re.findall(r"(\w+) (\w+)", members)]
     return C_TYPES.setdefault(name, type(name, (ctypes.Structure,), {"_fields_": typed}))
@@ -6959,7 +6965,7 @@ class Hands:
     # -- what an act may do. These raise ToolError and Win32Error.
 
     def move(self, args: JsonDict) -> None:
-        """To the first place, also if the mouse stands there: a hand moves before it presses.
+        """Moves to the first place, also if the mouse is there: a hand moves before it presses.
 
         A menu bar opens the menu that last saw the mouse move. An act where the mouse is moves it
         only if what Windows tells and where the program left it are not the same. The keys that an
@@ -7001,7 +7007,7 @@ class Hands:
             self._up(self.desktop.button, button)
 
     def scroll(self, args: JsonDict, direction: int = -1, horizontal: bool = False) -> None:
-        """As far as the act says, or by `scroll_ticks`; 1 is up, -1 is down."""
+        """Turns the wheel as far as the act says, or by `scroll_ticks`; 1 is up, -1 is down."""
         ticks = args.get("ticks", direction * self.config.scroll_ticks)
         notch = -120 if ticks < 0 else 120  # WHEEL_DELTA
         self.move(args)
@@ -7082,7 +7088,8 @@ class Hands:
             front = seen
             new = front is not None and not same_window(front, before)
             own = front is not None and is_its_own(front)
-            if new + own + (self.clock.now() - since >= STRANGE_S) > 1:
+            stands = self.clock.now() - since >= STRANGE_S
+            if [new, own, stands].count(True) > 1:
                 told = ""
                 break
             if not (own or new) and self.clock.now() >= behind_at:
@@ -7751,9 +7758,8 @@ BOX_LINES = 54  # of text on a screen
 BOX_CHARS = 48  # of a line, none of which is wider than 0.8 of its height
 BOX_PAUSE_S = 0.2
 BOX_EARLY_MS = 1000  # a press before was meant for what had been there
-# The buttons of a question that allows something, and of one that is answered in words: only the
-# field of that one takes the keyboard, once it is clicked.
-YES_NO = ("Yes", "No")
+# The button of a question that is answered in words: only the field of such a one takes the
+# keyboard, once it is clicked.
 SEND = ("Send",)
 FIELD = ""  # stands for the field where buttons stand for their words
 
@@ -8288,7 +8294,7 @@ def _depth(value: object) -> int:
 
 
 def strict_json(body: bytes) -> object:
-    """Without infinite numbers; raises ValueError."""
+    """Reads JSON in which infinite numbers are None; raises ValueError."""
     try:
         value: object = json.loads(
             body.decode("utf-8-sig"), parse_constant=_finite, parse_float=_finite, parse_int=_finite
@@ -8722,12 +8728,13 @@ _THOUGHT_END = re.compile(rf"</(?:{_TAGS})>")
 def parted(text: str, call: str = "(?!)") -> tuple[str, list[str]]:
     """Returns what a text says, and what it only thought."""
     # From the first `call` on, a pattern, a tag is left as it is: it may be part of a text to type.
-    # Said, and behind it either a call with all the rest, or the tag and the inside of a thought.
+    # What is said, each time with what comes behind it: a call with all the rest, or a thought.
     pieces = re.split(rf"((?:{call})(?s:.*))|{_THOUGHT}", text)
-    *before, said = _THOUGHT_END.split("".join(pieces[::4]))
-    said += "".join(filter(None, pieces[1::4]))
-    inside = filter(None, pieces[3::4])
-    return said.strip(), [*inside, *before]
+    spoken = "".join(pieces[::4])
+    call = "".join(filter(None, pieces[1::4]))
+    inside = filter(None, pieces[3::4])  # behind its tag
+    *before, said = _THOUGHT_END.split(spoken)
+    return (said + call).strip(), [*inside, *before]
 
 
 def strip_think(text: str) -> str:
@@ -8884,7 +8891,7 @@ def _spoken_calls(text: str) -> list[object]:
         text = text[opener.end() :]
         if opener["end"]:
             calls = []
-        if opener["bare"] is not None:
+        if opener["bare"] is not None:  # JSON right behind an end, and so where a reply begins
             calls, text = _json_calls(text)
             return calls if _BARE_END.match(text) else []
         if not opener["call"]:
@@ -9415,7 +9422,8 @@ class Grammar(NamedTuple):
                 arguments |= found if isinstance(found, dict) else {meant: found}
             elif not meant.endswith("?"):
                 raise ReplyError(f"{call.name} lacks its {name}.", f"missing_{name}")
-        arguments = {**arguments, **word.more, **arguments}  # in this order
+        # What the model gave comes first, and counts where the word says it, too.
+        arguments = {**arguments, **word.more, **arguments}
         said = cut(next(filter(str.strip, reversed(_LABELS.split(call.said))), ""), SENTENCE_CHARS)
         if word.act == PERSON:  # a question speaks for itself
             thought = ""
@@ -11013,8 +11021,9 @@ class Asker:
     def exchange(self, asking: Asking, known: str = "") -> Reply:
         """Sends a request, in another form if that cures what is wrong with this one.
 
-        Nothing is tried for what is `known` to be wrong: then it is one of these other forms.
-        Raises ModelError.
+        First it is asked as before; then, for a fault that forms may cure, once in each of these,
+        which again may have another fault. For the one that is `known`, and so was there before
+        the present form, nothing is tried. Raises ModelError.
         """
         form = self.form(asking)
         reply: Reply | None = None
@@ -11447,7 +11456,7 @@ LETTER_LEAST = 2  # pixels of the width and the height of what may be a letter
 def changed_letter(
     before: bytes, after: bytes, width: int, part: Rect, spared: Sequence[Rect]
 ) -> Rect | None:
-    """As `difference`, in a part but for what is spared there, if it is as large as a letter."""
+    """Returns the box of what differs in a part, but for what is spared there, if a letter may."""
     pictures = []
     for seen in (before, after):
         canvas = Canvas(width, len(seen) // width // 4, seen)
@@ -11733,7 +11742,7 @@ class Eyes:
     def changed(
         self, before: bytes, after: bytes, frame: Frame, scale: int = GLANCE_SCALE, carets: int = 1
     ) -> Rect | None:
-        """As `difference`, but what changes in the program's own windows no act has done."""
+        """Returns the box of what differs, but for the program's own windows: no act did that."""
         seen = Rect(0, 0, frame.width // scale, frame.height // scale)
         box = difference(before, after, seen.width, scale, carets=carets)
         if box is None:
@@ -12974,7 +12983,7 @@ def object_to(run: Run, act: Act, aim: Aim, frame: Frame) -> None:
 SMALL = 24  # pixels of a picture; smaller targets are missed twice as often
 
 
-def aim_closer(run: Run, act: Act, look: Look) -> tuple[Act, Look]:
+def aim_closer(run: Run, act: Act, look: Look) -> SeenAct:
     """Has the model aim a click that is in doubt once more, seeing nothing but its place.
 
     Gives what is done, and on which look. Raises ToolError if the two places differ and Windows
@@ -13106,8 +13115,10 @@ def take_steps(run: Run, act: Act, frame: Frame) -> Deed:
     if not deed.acted or deed.refused not in ("", "another_window"):
         return deed
     progress.screens.keep(whole)
+    # Where nothing but a caret differs, nothing changed; but one that stands in another field now,
+    # as no screen before had it, is something new.
     box = eyes.changed(whole.clean, after.clean, whole, 1)
-    carets = 0 if box is None else 1  # one may stand in another field now
+    carets = 0 if box is None else 1
     seen = box or eyes.changed(whole.clean, after.clean, whole, 1, carets)
     new = seen is not None and progress.screens.is_new(after, seen, carets)
     if new:
@@ -13722,7 +13733,7 @@ class Loop:
         """Gives the act that a reply to a look asks for; raises ToolError for none."""
         raise NotImplementedError
 
-    def acts(self, look: Look) -> Iterable[tuple[Act, Look]]:
+    def acts(self, look: Look) -> Iterable[SeenAct]:
         """Asks, and reads the reply; gives each act with the look that it relies on."""
         asking = self.request(look)
         if asking is None:
@@ -14114,7 +14125,7 @@ class Repeat(Loop):
                 needs = f"{step.act} needs the value of a secret; give its name with --secret."
                 raise AgentError(needs)
 
-    def acts(self, look: Look) -> Iterable[tuple[Act, Look]]:
+    def acts(self, look: Look) -> Iterable[SeenAct]:
         self.deed = None
         for _ in range(LOOKS_MOST):
             found = self.wait_for_place()
@@ -14123,7 +14134,7 @@ class Repeat(Loop):
             if self.deed or not found:
                 return
 
-    def wait_for_place(self) -> tuple[Act, Look] | None:
+    def wait_for_place(self) -> SeenAct | None:
         """Waits until the next act has its place here; if it has none, the model has the turn."""
         way = self.way
         if way.left or way.is_over:
@@ -14727,8 +14738,9 @@ ERROR_TYPES = {
 }
 
 
-def refusal(kind: str, text: str) -> JsonDict:
-    return {"ok": False, "error": {"type": ERROR_TYPES.get(kind, kind), "message": text}}
+def refusal(kind: str, text: str, errors: Mapping[str, str] = {}) -> JsonDict:
+    told = {**ERROR_TYPES, **errors}.get(kind, kind)
+    return {"ok": False, "error": {"type": told, "message": text}}
 
 
 SCREENSHOTS_KEPT = 2  # as described
@@ -14824,7 +14836,7 @@ class Chat(Loop):
             raise End(Outcome("max_steps", f"Not completed within {acts} on the desktop."))
         return replace(act, said=said)
 
-    def acts(self, look: Look) -> Iterable[tuple[Act, Look]]:
+    def acts(self, look: Look) -> Iterable[SeenAct]:
         return [(act, self.look_before(act)) for act, _ in super().acts(look)]
 
     def look_before(self, act: Act) -> Look:
@@ -14877,7 +14889,7 @@ class Chat(Loop):
                 "window": look.frame.window.title if look.frame.window else "",
             }
         elif deed.refused:
-            answer = self.refusal(deed.refused, deed.result)
+            answer = refusal(deed.refused, deed.result, self.run.profile.errors)
         else:
             answer = {"ok": True, "result": deed.result}
             if deed.changed is not None:
@@ -14916,10 +14928,6 @@ class Chat(Loop):
         note_action(run, ActionRecord("no_call", error.kind, str(error), response_text=self.said))
         return self.correct(error)
 
-    def refusal(self, kind: str, text: str) -> JsonDict:
-        """Returns what a call gets that was not done, in the profile's own types of errors."""
-        return refusal(self.run.profile.errors.get(kind, kind), text)
-
     def correct(self, error: ToolError) -> Helped:
         """Tells why there is no call. Returns whether the turn was progress."""
         told = correction(error)
@@ -14928,7 +14936,7 @@ class Chat(Loop):
             told += " If the whole task is done, reply DONE and the proof."
         elif error.kind == "stale_frame":
             picture = self.shown(self.take_screenshot())
-        self.answer(self.refusal(error.kind, told), picture)
+        self.answer(refusal(error.kind, told, self.run.profile.errors), picture)
         # The first ones cost no turn, as in other profiles.
         return False if self.silent > self.run.config.reply_corrections else None
 
@@ -15133,7 +15141,7 @@ class Story(Loop):
                 run.clock.sleep(0.1)
                 self.said = inbox.take_injected()
 
-    def acts(self, look: Look) -> Iterable[tuple[Act, Look]]:
+    def acts(self, look: Look) -> Iterable[SeenAct]:
         """Reads the last reply; an act is read when the one before it is done."""
         run = self.run
         progress = run.progress
@@ -17295,7 +17303,7 @@ class DescribedAgents(TwoAgents):
         return super().look()
 
     def request(self, look: Look) -> Asking | None:
-        if self.plans and look is not NO_LOOK:
+        if self.plans and look is not NO_LOOK:  # look() has just left the next turn to it
             return None
         return super().request(look)
 
@@ -17358,7 +17366,8 @@ class DescribedChat(Chat):
     words_end = True
 
     def correct(self, error: ToolError) -> Helped:
-        self.answer(self.refusal(error.kind, correction(error)), None)
+        told = refusal(error.kind, correction(error), self.run.profile.errors)
+        self.answer(told, None)
         return False
 
 
@@ -18057,7 +18066,7 @@ class DemoDesktop(Desktop):
         return Frame(*shown, self.clock.now(), self.foreground())
 
     def move(self, point: Point) -> None:
-        """Pressed on the page it leaves a dot; those of a drag touch each other."""
+        """Moves the mouse; pressed on the page it leaves a dot, and those of a drag touch."""
         self._cursor = point
         if self._pressed == "text area" and self._on("text area"):
             self.state = replace(self.state, drawing=(*self.state.drawing, point))
@@ -18424,16 +18433,15 @@ class McpClient:
     # What else reads there finds nothing, and what else prints there does so to stderr, in programs
     # that are started, too.
 
-    call: JsonDict = {}  # the request that is not answered yet
-    end = EndRecord()  # of the last run
-    _shaken = False
-
     def __init__(self, stop: Stop, clock: Clock, hide: Callable[[Any], Any]) -> None:
         self.stop = stop
         self.clock = clock
         self.hide = hide
+        self.call: JsonDict = {}  # the request that is not answered yet
+        self.end = EndRecord()  # of the last run
         self.frame: Frame | None = None  # that it has seen last
         self.screenshots = 0  # taken so far
+        self._shaken = False  # whether hands were, where a revision wants that
         self._lock = threading.RLock()  # on `call`, whether it is cancelled, and what is written
         self._out = os.fdopen(os.dup(1), "w", newline="\n")  # for JSON in ASCII
         threading.Thread(target=self._read, args=(os.dup(0),), daemon=True).start()
@@ -18463,7 +18471,7 @@ class McpClient:
             self.stop.cancelled = ""
 
     def take(self, event: Event) -> None:
-        """As a run's listener, it tells the present call's progress, which is in seconds."""
+        """Hears a run, and tells the present call's progress, which is in seconds."""
         if isinstance(event, EndRecord):
             self.end = event
         text = ""
@@ -18511,8 +18519,8 @@ class McpClient:
             return "request"
         if "id" not in message:
             with self._lock:
-                is_meant = self.call.get("id", self) == found_at(message, "params.requestId")
-                if is_meant and method == "notifications/cancelled":
+                meant = found_at(message, "params.requestId")
+                if self.call and self.call["id"] == meant and method == "notifications/cancelled":
                     self.stop.cancelled = "the client cancelled the call"
             return None
         if revision not in ("", MCP_REVISIONS[0]):
@@ -18545,7 +18553,7 @@ class Calls(Chat):
         self.frame = client.frame
         self.screenshots = client.screenshots
 
-    def acts(self, look: Look) -> Iterable[tuple[Act, Look]]:
+    def acts(self, look: Look) -> Iterable[SeenAct]:
         call = self.client.next_call(MCP_QUIET_S)
         name = found_at(call, "params.name")
         if not call or name == "run_task":
@@ -19037,7 +19045,7 @@ class Person(Nobody):
         def left_s() -> float:
             return max(0.0, begin + wait_s - now())
 
-        words = SEND if others else YES_NO
+        words = SEND if others else ("Yes", "No")
         if others:
             hidden += "\nClick into the field to type an answer, or answer at the console."
         try:
@@ -20048,7 +20056,7 @@ class RowRepeat(Repeat):
         """Rules on the checks that files decide."""
         return [*rulings_by_files(self.checks, self.files, files, "")]
 
-    def wait_for_place(self) -> tuple[Act, Look] | None:
+    def wait_for_place(self) -> SeenAct | None:
         found = super().wait_for_place()
         if found and self.way.next in self.sending:
             self.read_back()
