@@ -934,8 +934,9 @@ def cut(text: str, most: int) -> str:
 def plain_line(text: str, most: int) -> str:
     """Returns a text from outside for a person: one line of what can be seen of it."""
     seen = text[:TEXT_MOST]
-    visible = "".join(char if char.isprintable() else " " for char in seen)
-    return cut(visible, most)
+    if not seen.isprintable():
+        seen = "".join(char if char.isprintable() else " " for char in seen)
+    return cut(seen, most)
 
 
 def in_quotes(text: str, most: int) -> str:
@@ -1835,16 +1836,24 @@ def png_to_bgrx(png: bytes) -> tuple[bytes, int, int]:
 
 def scale_bgrx(pixels: bytes, stride: int, part: Rect, width: int, height: int) -> bytes:
     """Scales a `part` of a picture of `stride` pixels a row, by the nearest neighbour."""
-    # As integers pixels can be copied with a stride: a column in one go.
-    source = array("I", pixels)
-    rows = array("I")
-    for y in range(height):
-        first = (part.top + y * part.height // height) * stride + part.left
-        rows += source[first : first + part.width]
-    scaled = array("I", bytes(width * height * 4))
-    for x in range(width):
-        scaled[x::width] = rows[x * part.width // width :: part.width]
-    return scaled.tobytes()
+    source = memoryview(pixels)
+    # As integers pixels can be copied with a stride. Which ones are taken repeats itself along a
+    # row, so that all columns which stand alike in their period are copied in one go, of so few
+    # rows that a processor has them at hand.
+    columns = width // math.gcd(width, part.width)
+    period = part.width * columns // width
+    scaled = bytearray()
+    for top in range(0, height, 8):
+        rows = array("I")
+        bottom = min(top + 8, height)
+        for y in range(top, bottom):
+            first = (part.top + y * part.height // height) * stride + part.left
+            rows.frombytes(source[first * 4 : (first + part.width) * 4])
+        narrow = array("I", bytes(width * (bottom - top) * 4))
+        for x in range(columns):
+            narrow[x::columns] = rows[x * period // columns :: period]
+        scaled += narrow
+    return bytes(scaled)
 
 
 # A 5x7 font from blank to ~, and last a box for what it lacks. Each character is nine digits to
@@ -1866,17 +1875,21 @@ FONT_BOX = 95
 
 
 @cache
-def _glyph(char: str) -> tuple[int, list[Point]]:
-    """Returns a character's width with the gap behind it, and its pixels of the font."""
+def _glyph(char: str) -> tuple[int, list[Rect]]:
+    """Returns a character's width with the gap behind it, and its strokes of the font, by rows."""
     code = ord(char) - 32
     if not 0 <= code < FONT_BOX:
         code = FONT_BOX
     digits = FONT[code * FONT_ROWS :][:FONT_ROWS]
     rows = [f"{int(digit, 32):05b}" for digit in digits]
-    dots = [Point(x, y) for y, row in enumerate(rows) for x, bit in enumerate(row) if bit == "1"]
+    strokes = [
+        Rect.between(stroke.start(), y, stroke.end(), y + 1)
+        for y, row in enumerate(rows)
+        for stroke in re.finditer("1+", row)
+    ]
     # A blank is as wide as three columns.
-    last = max((dot.x for dot in dots), default=2)
-    return last + 2, dots
+    columns = max((stroke.right for stroke in strokes), default=3)
+    return columns + 1, strokes
 
 
 @lru_cache(maxsize=1024)
@@ -1919,21 +1932,24 @@ class Canvas:
 
     def _lines(self, rect: Rect, radius: int) -> Iterator[slice]:
         """Yields the bytes of each line of a rectangle with round corners."""
-        for row in range(rect.height):
-            row_from_edge = min(row, rect.height - 1 - row)
-            depth = max(0.0, radius - 0.5 - row_from_edge)
-            inset = round(radius - math.sqrt(radius**2 - depth**2))
-            line = Rect(rect.left + inset, rect.top + row, rect.width - 2 * inset, 1)
-            left, top, width, height = self.area.intersection(line)
-            first = (top * self.width + left) * 4
-            yield slice(first, first + width * height * 4)
+        seen = self.area.intersection(rect)
+        for y in range(seen.top, seen.bottom):
+            left, _, width, _ = seen
+            if radius:
+                row_from_edge = min(y - rect.top, rect.bottom - 1 - y)
+                depth = max(0.0, radius - 0.5 - row_from_edge)
+                inset = round(radius - math.sqrt(radius**2 - depth**2))
+                line = Rect(rect.left + inset, y, rect.width - 2 * inset, 1)
+                left, _, width, _ = self.area.intersection(line)
+            first = (y * self.width + left) * 4
+            yield slice(first, first + width * 4)
 
     def text(self, x: int, y: int, text: str, colour: int, scale: int = 2) -> int:
         """Draws one line, 9*scale high; returns the x after it."""
         for char in text:
-            columns, dots = _glyph(char)
-            for dot in dots:
-                self.fill(Rect(x + scale * dot.x, y + scale * dot.y, scale, scale), colour)
+            columns, strokes = _glyph(char)
+            for left, top, width, _ in strokes:
+                self.fill(Rect(x + scale * left, y + scale * top, scale * width, scale), colour)
             x += columns * scale
         return x
 
@@ -4622,10 +4638,9 @@ COMMANDS = {
         task beenden, prozess beenden, dienst beenden, anruf beenden, besprechung beenden,
         datei ersetzen, dateien ersetzen, sie ersetzen, ziel ersetzen, verlassen,
         konto schließen, mitgliedschaft beenden, abo beenden, vertrag beenden
-        résilier, annuler ma, annuler mon, annuler la réservation,
-        supprimer, suppression, effacer, vider, réinitialiser, à la corbeille,
-        vers la corbeille, ne pas enregistrer, formatage rapide, annuler la commande,
-        annuler le rendez-vous
+        résilier, annuler ma, annuler mon, annuler la réservation, supprimer, suppression, effacer,
+        vider, réinitialiser, à la corbeille, vers la corbeille, ne pas enregistrer,
+        formatage rapide, annuler la commande, annuler le rendez-vous
         eliminar, borrar, vaciar, descartar, restablecer, no guardar, limpiar el historial,
         eliminación de, a la papelera, formatear, cancelar suscripción
         excluir, esvaziar, remover, elimina, svuota, rimuovi, cancella, apagar tudo
@@ -4650,15 +4665,13 @@ COMMANDS = {
         complete purchase, complete booking, =transfer, make transfer, make a transfer,
         schedule payment, =rent,
         transfer+, top up, free trial, credit card, finish booking
-        order erteilen, kauf abschließen, dauerauftrag anlegen,
-        zahlungspflichtig, kostenpflichtig, kaufen, bezahlen, zahlen, überweisen, überweisung,
-        verkaufen, einlösen, auszahlen, abheben, erstatten, verlängern, einzahlen,
-        auftrag erteilen, festschreiben, storno, monatsabschluss, bestellen, buchen,
-        reservieren, spenden, abonnieren, bieten, bestätigen, =kasse,
-        zur kasse, bestellung abschicken, bestellung absenden, bestellung aufgeben
-        vendre, enchérir, confirmer, passer l'ordre, finaliser, le bénéficiaire,
-        payer, acheter, commander, réserver, virement, passer la commande, passer commande,
-        faire un don
+        order erteilen, kauf abschließen, dauerauftrag anlegen, zahlungspflichtig, kostenpflichtig,
+        kaufen, bezahlen, zahlen, überweisen, überweisung, verkaufen, einlösen, auszahlen, abheben,
+        erstatten, verlängern, einzahlen, auftrag erteilen, festschreiben, storno, monatsabschluss,
+        bestellen, buchen, reservieren, spenden, abonnieren, bieten, bestätigen, =kasse, zur kasse,
+        bestellung abschicken, bestellung absenden, bestellung aufgeben
+        vendre, enchérir, confirmer, passer l'ordre, finaliser, le bénéficiaire, payer, acheter,
+        commander, réserver, virement, passer la commande, passer commande, faire un don
         pagar, comprar, transferir, donar, reservar, enviar pedido, hacer pedido, otro pedido,
         acquista, compra, paga, ordina ora, prenota ora, finalizar compra
         kup, kupuję, zapłać, płatność, zamawiam, przelew, potwierdź zamówienie, złóż zamówienie
@@ -4690,11 +4703,10 @@ COMMANDS = {
         let in, log in as, sign in as
         senden, absenden, abschicken, versenden, hochladen, veröffentlichen, posten, einreichen,
         abgeben, einladen, anrufen, freigeben, teilen, allen antworten, videoanruf, teilnehmen,
-        beitreten, autorisieren, genehmigen, freischalten, unterschreiben, unterzeichnen,
-        signieren, ausrollen, bereitstellen, zum administrator, zum admin, zum eigentümer,
-        übertragen, übergeben, weiterleiten an, umleiten an,
-        weiterleitung aktivieren, weiterleitung hinzufügen, stimme abgeben, abstimmen,
-        zusagen, weitergeben, steuerung geben
+        beitreten, autorisieren, genehmigen, freischalten, unterschreiben, unterzeichnen, signieren,
+        ausrollen, bereitstellen, zum administrator, zum admin, zum eigentümer, übertragen,
+        übergeben, weiterleiten an, umleiten an, weiterleitung aktivieren, weiterleitung hinzufügen,
+        stimme abgeben, abstimmen, zusagen, weitergeben, steuerung geben
         signer, envoyer, renvoyer, téléverser, publier, soumettre, partager, répondre à tous
         enviar, publicar, =compartir, subir archivo, responder a todos
         invia, pubblica, condividi, wyślij, prześlij, opublikuj, udostępnij, odpowiedz wszystkim
@@ -4720,11 +4732,9 @@ COMMANDS = {
         inhalt aktivieren, bearbeitung aktivieren, echtzeitschutz, gerät deaktivieren
         installer, désinstaller, désinstallation, autoriser, toujours autoriser, j'accepte,
         exécuter en tant, exécuter quand même, activer le contenu
-        instalar, desinstalar, permitir, acepto, ejecutar como, ejecutar de todas formas,
-        conceder
+        instalar, desinstalar, permitir, acepto, ejecutar como, ejecutar de todas formas, conceder
         installa, disinstalla, consenti, accetto, aceito, executar como
-        instaluj, zainstaluj, odinstaluj, dezinstalacja, zezwól, akceptuję, uruchom z,
-        uruchom jako
+        instaluj, zainstaluj, odinstaluj, dezinstalacja, zezwól, akceptuję, uruchom z, uruchom jako
         установить, разрешить, принимаю, согласен, запустить как, запустить от, запускать с
         安装, 卸载, 允许, 同意, 信任, 以管理员, 运行作为, 启用宏, 启用内容, 启用编辑
         installeren, installera, nainstalovat, yükle, =설치, インストール, встановити,
@@ -4809,14 +4819,13 @@ ANSWERS = {
         =下一步""",
     "goes on": """
         =ok, okay, save, open, find, search, select, choose, add, new, insert, rename, edit, apply,
-        done, use, sort, filter, view, show, go, next, continue, browse, copy, import, export,
-        play, set, create, resize, crop, rotate, scale, extract, align, split, group, attach,
-        capture, scan, manage, define, bold, italic,
-        underline, undo, redo, emoji, sign in, log in, login, =log on, preview, download,
-        refresh, reload,
-        retry, try again, test, calculate, translate, update, =yes, =replace, =replace all,
-        =find next, move, paste, =accept all, accept cookies, accept all cookies, got it, =agree,
-        reset, =change, =options, =properties, =print preview, =compare, =check, =start, =finish
+        done, use, sort, filter, view, show, go, next, continue, browse, copy, import, export, play,
+        set, create, resize, crop, rotate, scale, extract, align, split, group, attach, capture,
+        scan, manage, define, bold, italic, underline, undo, redo, emoji, sign in, log in, login,
+        =log on, preview, download, refresh, reload, retry, try again, test, calculate, translate,
+        update, =yes, =replace, =replace all, =find next, move, paste, =accept all, accept cookies,
+        accept all cookies, got it, =agree, reset, =change, =options, =properties, =print preview,
+        =compare, =check, =start, =finish
         speichern, öffnen, suchen, auswählen, hinzufügen, neu, einfügen, umbenennen, bearbeiten,
         übernehmen, anwenden, fertig, fertigstellen, verwenden, sortieren, filtern, ansehen,
         anzeigen, weiter, kopieren, importieren, exportieren, erstellen, anlegen, anmelden,
@@ -4833,8 +4842,14 @@ BUTTON_WORDS = frozenset("the btn button schaltflache knopf bouton boton przycis
 
 
 @cache
-def phrases_of(table: str) -> list[str]:
-    return [fold(phrase) for phrase in re.split("[,\n]", table) if phrase.strip()]
+def phrases_of(table: str) -> Mapping[str, Sequence[str]]:
+    # By their first words, so that few are tried; none where no blanks stand between words.
+    phrases: dict[str, list[str]] = {}
+    for phrase in [fold(text) for text in re.split("[,\n]", table) if text.strip()]:
+        said = phrase[1:] if phrase[0] == "=" else phrase.removesuffix("+")
+        first = "" if phrase >= "\u3000" else said.split()[0]
+        phrases.setdefault(first, []).append(phrase)
+    return phrases
 
 
 def says(clause: str, phrase: str) -> bool:
@@ -4858,13 +4873,14 @@ def said_by(label: str, tables: Mapping[str, str]) -> list[str]:
     for clause in re.split(CLAUSES_END, label):
         words = [word for word in clause.split() if word not in BUTTON_WORDS]
         said = " ".join(words)
-        if said in ("", *phrases_of(SAID_OTHERWISE)):
+        if not said or any(said in phrases for phrases in phrases_of(SAID_OTHERWISE).values()):
             continue
         for name, table in tables.items():
             unmeant = {"delete": SEEN}.get(name, NAMED)
             if tables is COMMANDS and not unmeant.isdisjoint((words[0], words[-1])):
                 continue
-            if any(says(said, phrase) for phrase in phrases_of(table)):
+            known = phrases_of(table)
+            if any(says(said, phrase) for word in {"", *words} for phrase in known.get(word, ())):
                 found.append(name)
     return found
 
@@ -6124,12 +6140,19 @@ def kind_of_item(attempt: Attempt, window: Window, label: str, does: str) -> str
     return "shows" if all(has_form("ITEM_SHOWS", what) for what in opens) else "runs"
 
 
+# They are more than `re` keeps compiled.
+pattern_of = cache(partial(re.compile, flags=re.DOTALL))
+
+
 def rules_met(rules: Iterable[Rule], facts: Facts) -> list[str]:
-    return [
-        name
-        for name, rule in rules
-        if all(re.fullmatch(like, facts[fact], re.DOTALL) for fact, like in rule.items())
-    ]
+    met = []
+    for name, rule in rules:
+        for fact, like in rule.items():
+            if not pattern_of(like).fullmatch(facts[fact]):
+                break
+        else:
+            met.append(name)
+    return met
 
 
 def does_of(attempt: Attempt) -> str:
@@ -17986,13 +18009,17 @@ class DemoState:
         return replace(self, **DEMO_CHANGES.get(place, {}))
 
 
-@lru_cache(maxsize=8)  # 30 MB at most; to draw one takes some 11 ms
-def demo_picture(state: DemoState) -> bytes:
+@lru_cache(maxsize=16)  # 60 MB at most; to draw one takes some 11 ms, to scale it some 3
+def demo_picture(state: DemoState, part: Rect, width: int, height: int) -> bytes:
     # As BGRX, without the pointer.
+    whole = DEMO_SCREEN, DEMO_SCREEN.width, DEMO_SCREEN.height
+    if (part, width, height) != whole:
+        return scale_bgrx(demo_picture(state, *whole), DEMO_SCREEN.width, part, width, height)
     canvas = Canvas(DEMO_SCREEN.width, DEMO_SCREEN.height)
+    row = canvas.width * 4
     for y in range(canvas.height):
         sky = 0x1C2C6E + (y // 8 << 16) + (y // 6 << 8) + y // 7
-        canvas.fill(Rect(0, y, canvas.width, 1), sky)
+        canvas.pixels[y * row : (y + 1) * row] = sky.to_bytes(4, "little") * canvas.width
     shown = {"always": True, "clean": state.clean, **vars(state)}
     for when, (left, top, *size), colour, text in DEMO_PICTURE:
         if not shown[when]:
@@ -18051,7 +18078,7 @@ class DemoDesktop(Desktop):
         return [Program("Notes", "notes.demo")]
 
     def glance(self, area: Rect, width: int, height: int) -> bytes:
-        return scale_bgrx(demo_picture(self.state), DEMO_SCREEN.width, area, width, height)
+        return demo_picture(self.state, area, width, height)
 
     def capture(self, area: Rect, width: int, height: int) -> Frame:
         self._captures += 1
@@ -18930,14 +18957,17 @@ ANSWER_EVERY_S = 0.05  # whether there is an answer
 TASK_EXAMPLE = 'python agent.py "Open Notepad and write: hello"'
 
 
+# Each word of this file once, a line each.
+own_words = cache(lambda: "\n".join({*re.findall("[a-zA-Z_]+", Path(__file__).read_text("utf-8"))}))
+
+
 def why_not_hidden(value: str) -> str:
     """Says why a value cannot be kept secret; "" if it can."""
     # A shorter value would be found, and hidden, in texts that have nothing to do with it. None may
     # be a part of a word of this file: of a tool, of a record or of a request.
     if len(value) < SECRET_CHARS_LEAST or not value.isprintable():
         return "set an environment variable of that name to 4 characters or more."
-    source = "" if re.search(r"\d", value) else Path(__file__).read_text("utf-8")
-    words = "\n".join(re.findall("[a-zA-Z_]+", source))
+    words = "" if re.search(r"\d", value) else own_words()
     letters = squeezed(value)
     is_long = len(letters) >= SECRET_CHARS_SAFE
     if value in words or (is_long and letters in words.replace("_", "").casefold()):

@@ -88,7 +88,7 @@ ROWS = (
     ("secret-in-groups", "Seams", "a secret in groups of four is hidden", "Secrets.hide_more", "most = 3", "most = 0"),
     ("png-filter", "Pictures", "a picture with filtered rows is refused", "png_to_bgrx", "any(rows[::step])", "rows[::step].count(9)"),
     ("png-size", "Pictures", "a picture of too many pixels is refused before it is unpacked", "png_size", "0 < width * height <= PIXELS_MOST", "0 < width * height"),
-    ("mark-inside", "Pictures", "nothing is drawn below the picture", "Canvas._lines", "first + width * height * 4", "first + width * 4"),
+    ("mark-inside", "Pictures", "nothing is drawn above or below the picture", "Canvas._lines", "range(seen.top, seen.bottom)", "range(rect.top, rect.bottom)"),
     ("shell-started", "Win32 table", "an answer of the shell up to 32 is a failure", "", "answer > 32", "answer > 2"),
     ("worker-limit", "Controls", "a worker that fails is started anew a few times only", "ControlsWorker._replace", "self._started >= WORKERS_MOST", "self._started < 0"),
     ("elevated", "Windows desktop", "a window of more rights than ours is told apart", "WindowsDesktop.window", "rights > self._own_rights", "rights < self._own_rights"),

@@ -134,6 +134,13 @@ def draw(canvas: Canvas, name: str, place: Any, state: DrawnState) -> None:
         canvas.text(left + 340, top - 2, "On" if state.ticked else "Off", GREY)
 
 
+@lru_cache(maxsize=16)  # a state is looked at many times
+def drawn(state: DrawnState, ground: bytes, area: Rect, width: int, height: int) -> bytes:
+    canvas = Canvas(1280, 720, ground)
+    drawn_on(canvas, state)
+    return agent.scale_bgrx(bytes(canvas.pixels), 1280, area, width, height)
+
+
 class DrawnDesktop(DemoDesktop):
     """The demo's desktop in any such state, with a keyboard that writes and saves."""
 
@@ -145,9 +152,7 @@ class DrawnDesktop(DemoDesktop):
     def glance(self, area: Rect, width: int, height: int) -> bytes:
         if not isinstance(self.state, DrawnState):
             return super().glance(area, width, height)
-        canvas = Canvas(1280, 720, super().glance(SCREEN, 1280, 720))
-        drawn_on(canvas, self.state)
-        return agent.scale_bgrx(bytes(canvas.pixels), 1280, area, width, height)
+        return drawn(self.state, super().glance(SCREEN, 1280, 720), area, width, height)
 
     def foreground(self) -> agent.Window | None:
         return self.window(HANDLE) or super().foreground()

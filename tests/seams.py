@@ -111,12 +111,15 @@ def act(name: str, /, **arguments: Any) -> agent.Act:
     return agent.Vocabulary({name: name}).parse(agent.ToolCall(name, arguments))
 
 
+# Made once: a mock takes as long as what it stands for here.
+NO_CONTROLS = mock.Mock(knows_focus=False, **{"one.return_value": None})
+
+
 def steps_of(whole: agent.Act) -> list[agent.Act]:
     """The acts that one takes where Windows is asked for no control: most themselves alone."""
-    check = mock.Mock(knows_focus=False, **{"one.return_value": None})
     area = agent.Rect(0, 0, 640, 360)
     frame = agent.Frame(1, 1, 1, b"", b"", area, area, 0.0)
-    return list(agent.Typing(check, whole, frame, []).steps())
+    return list(agent.Typing(NO_CONTROLS, whole, frame, []).steps())
 
 
 def chord(text: str) -> tuple[str, ...]:
