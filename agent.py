@@ -12776,8 +12776,9 @@ WHERE_QUESTION = "Click this, if it is there: {}"
 NOT_CONFIRMED = """At {} is {}; a closer look did not find {} there. Nothing was done. Look \
 for it again; if it is there after all, say the same again."""
 
-# How large and old a file is, or why nobody knows, and what it holds, if that can be read.
-FileFact = tuple[str, bytes | None]
+# Of files by their paths: how large and old each is, or why nobody knows, and what it holds, if
+# that can be read.
+FileFacts = Mapping[str, tuple[str, bytes | None]]
 
 
 PICTURE_GOOD_S = 0.5  # as long as the screen may have gone on while it was taken
@@ -12821,7 +12822,7 @@ class Progress(StateRecord):
     began: float = 0.0  # when the turn did
     filled: int = 0  # the handle of the window in front, if text was typed into it
     # That the task names, as they were when the run began; none of a resumed one.
-    files: Mapping[str, FileFact] = field(default_factory=dict)
+    files: FileFacts = field(default_factory=dict)
     # What acts led to, and what was looked at without an act.
     screens: Screens = field(default_factory=Screens)
     tried: set[tuple[object, ...]] = field(default_factory=set)  # since the last new screen
@@ -13217,6 +13218,7 @@ FILE_PATIENCE_S = 1.0  # a drive of the network may never answer
 FILE_BYTES = 10_000_000  # of a larger file nothing is read
 FILE_CHARS = 200  # of the beginning of a text file that are told
 NO_FILE = "does not exist"
+FileFact = tuple[str, bytes | None]
 UNSEEN: FileFact = ("cannot be looked at", None)
 
 # Paths that a task may name: from a drive, a variable or, elsewhere than on Windows, the root. No
@@ -13256,7 +13258,7 @@ def look_at_file(path: str) -> FileFact:
     return state, data
 
 
-def file_facts(*texts: str) -> dict[str, FileFact]:
+def file_facts(*texts: str) -> FileFacts:
     """Asks within FILE_PATIENCE_S what the files are, by their paths, that texts name."""
     found = chain.from_iterable(_PATH.findall(text[:FACT_CHARACTERS]) for text in texts)
     paths = list(dict.fromkeys(map("".join, found)))
@@ -13270,7 +13272,7 @@ def file_facts(*texts: str) -> dict[str, FileFact]:
 FORMS_OF_TEXT = ("utf-8", "latin-1", "utf-16-le", "utf-16-be")
 
 
-def keep_files(files: Mapping[str, FileFact], logger: ExecutionLogger) -> list[str]:
+def keep_files(files: FileFacts, logger: ExecutionLogger) -> list[str]:
     """Copies files into the run's folder, FILE_BYTES in all, none with a secret; returns names."""
     kept: list[str] = []
     left = FILE_BYTES
@@ -13322,7 +13324,7 @@ def is_proven(path: str, checks: Iterable[str], before: FileFact, now: FileFact)
     return bool(said) and left.strip(".") in ("", was)
 
 
-def files_prove(run: Run, now: Mapping[str, FileFact]) -> bool:
+def files_prove(run: Run, now: FileFacts) -> bool:
     """Tells whether the task or the checks alone say what files got."""
     files = run.progress.files
     for checks in (run.progress.done_when, [run.progress.task]):
@@ -13342,7 +13344,7 @@ FILE_HOLDS_IT = "the file holds it"
 
 
 def rulings_by_files(
-    checks: Iterable[str], before: Mapping[str, FileFact], now: Mapping[str, FileFact], task: str
+    checks: Iterable[str], before: FileFacts, now: FileFacts, task: str
 ) -> Iterator[Ruling]:
     """Rules on checks by files, and tells that one which the task names never was."""
     verb, filler = _HOLDS.split()
@@ -13409,7 +13411,7 @@ def _name_pattern(path: str) -> str:
     return rf"(?<![\w.\\/-]){named}(?![\w\\/-]|\.\w)"
 
 
-def known_facts(run: Run, files: Mapping[str, FileFact], look: Look) -> list[str]:
+def known_facts(run: Run, files: FileFacts, look: Look) -> list[str]:
     desktop = run.eyes.desktop
     hide = run.logger.hide
     facts = [f"The window in front is {title_text(desktop.foreground())}."]
@@ -13504,13 +13506,12 @@ def judge(run: Run, evidence: str, is_last: bool = False) -> Sequence[Ruling]:
     progress.done_when = progress.done_when or [cut(progress.task, 300)]
     needed = YES_NEEDED
     lead = sum(progress.answers)  # so many more of YES than of NO
+    # A NO refuses, but for the last claim of a run, which nobody can repeat.
+    least = lead - NO_MOST if is_last else lead
     if not config.second_opinion:
         needed = 1
         lead = 0
-    # A NO refuses, but for the last claim of a run, which nobody can repeat.
-    least = lead
-    if is_last and needed > 1:
-        least -= NO_MOST
+        least = 0
     name = "end" if is_last else "check"
     look = None
     no = 0
@@ -13548,9 +13549,7 @@ def what_lacks(verdict: Iterable[Ruling]) -> str:
     return "; ".join(f"{ruling.check} ({ruling.why})" for ruling in verdict if not ruling.holds)
 
 
-def ask_about(
-    run: Run, look: Look, files: Mapping[str, FileFact], question: str, evidence: str
-) -> list[Ruling]:
+def ask_about(run: Run, look: Look, files: FileFacts, question: str, evidence: str) -> list[Ruling]:
     """Asks the verifier about each check, unless a fact contradicts it."""
     # An answer that decides nothing is asked for again, and then a NO.
     progress = run.progress
@@ -14160,35 +14159,33 @@ class Repeat(Loop):
     def wait_for_place(self) -> SeenAct | None:
         """Waits until the next act has its place here; if it has none, the model has the turn."""
         way = self.way
-        if way.left or way.is_over:
-            return None
         clock = self.run.clock
-        if not way.next and way.steps[0].target:
+        if not (way.left or way.next) and way.steps[0].target:
             self.run.controls.wait_for_answer(clock)
-        patience_s = way.steps[way.next].patience_s if way.reach == 1 else JOIN_PATIENCE_S
-        end = clock.now() + patience_s
-        while True:
+        begun = clock.now()  # to wait for the step that is next
+        while not (way.left or way.is_over):
             step, error, look = self.nearest()
+            patience_s = step.patience_s if way.reach == 1 else JOIN_PATIENCE_S
             if step.done:
                 self.go_behind(step.act)
+                begun = clock.now()
                 if way.is_over:
-                    self.end(step.act)
-                return self.wait_for_place()
-            if not error:
+                    self.end(step.act)  # or it is left to the model
+            elif not error:
                 return step.act, look
-            if clock.now() >= end:
-                break
-            clock.sleep(0.25)
-        if error.kind == UNSET and way.next not in self.set_again:  # a click that a program lost
-            self.set_again.add(way.next)
-            way.next -= 1
-            return self.wait_for_place()
-        # What a box is wrong for is not done by pressing what comes next.
-        moved = None if error.kind == UNSET else self.shown_elsewhere(step, look)
-        if moved:
-            return moved, look
-        why = f"{step.act}: {error}; see {way.folder.name}/{step.look.screenshot}."
-        self.leave(Outcome("differs", why))
+            elif clock.now() < begun + patience_s:
+                clock.sleep(0.25)
+            elif error.kind == UNSET and way.next not in self.set_again:
+                self.set_again.add(way.next)  # a program lost the click before: once more
+                way.next -= 1
+                begun = clock.now()
+            else:
+                # What a box is wrong for is not done by pressing what comes next.
+                moved = None if error.kind == UNSET else self.shown_elsewhere(step, look)
+                if moved:
+                    return moved, look
+                picture = f"{way.folder.name}/{step.look.screenshot}"
+                self.leave(Outcome("differs", f"{step.act}: {error}; see {picture}."))
         return None
 
     def nearest(self) -> tuple[Step, ToolError | None, Look]:
@@ -18821,42 +18818,47 @@ class Terminal:
         self, options: Namespace, config: Config, task: str, old: Path | None
     ) -> Way | None:
         """Returns the way of an earlier run if the person wants it, or did for the `old` one."""
-        gone = ""
-        done = 0  # so many of its steps, for this task
-        for record in read_journal(old).records if old else ():
-            if isinstance(record, WayRecord):
-                gone = record.run
-            elif isinstance(record, IntentRecord):
-                done = record.way or done
-            elif isinstance(record, RunRecord):
-                done = done if record.task == task else 0
-        own = old or options.demo or config.described or config.dry_run
-        offers = not (options.again or options.rows or own) and _person_is_there()
-        if not (options.again or options.rows or gone or offers):
-            return None
-        is_valued = options.again and options.given and not options.rows
-        way = way_for(Path(config.dump_dir), task, options.again, is_valued)
-        if way and gone not in ("", way.folder.name):  # which has other steps
-            way = None
-        if way and offers:
-            day = datetime.fromtimestamp(way.ended)
-            acts = count_of(len(way.steps), "act")
-            answer = self.ask(
-                f"This task was completed on {day:%Y-%m-%d} in {acts} ({way.folder.name}). Repeat"
-                " those acts, as long as the screen looks as it did then? If you say no, or where"
-                " it looks otherwise, the model decides each act. [Y/n]"
-            )
-            if answer.lower() in ("", "y", "yes"):  # never with those that were shown
-                shown = way.examples.items()
-                values = {name: self.ask(f"{name}, then {text!r:.60}:") for name, text in shown}
-                if all(values.values()):
-                    return with_values(way, values)
-            return None
+        root = Path(config.dump_dir)
         if options.rows:
-            return way
-        if options.again and not way:
-            self.say("No run of this task was proven done, so that the model decides.")
-        return way and replace(with_values(way, values_given(options.given)), next=done)
+            return way_for(root, task, options.again)
+        if options.again:
+            way = way_for(root, task, True, bool(options.given))
+            if not way:
+                self.say("No run of this task was proven done, so that the model decides.")
+            return way and with_values(way, values_given(options.given))
+        if old:
+            gone = ""
+            done = 0  # so many of its steps, for this task
+            for record in read_journal(old).records:
+                if isinstance(record, WayRecord):
+                    gone = record.run
+                elif isinstance(record, IntentRecord):
+                    done = record.way or done
+                elif isinstance(record, RunRecord):
+                    done = done if record.task == task else 0
+            way = way_for(root, task) if gone else None
+            if not way or way.folder.name != gone:  # which has other steps
+                return None
+            return replace(with_values(way, {}), next=done)
+        if options.demo or config.described or config.dry_run or not _person_is_there():
+            return None
+        way = way_for(root, task)
+        if not way:
+            return None
+        day = datetime.fromtimestamp(way.ended)
+        acts = count_of(len(way.steps), "act")
+        answer = self.ask(
+            f"This task was completed on {day:%Y-%m-%d} in {acts} ({way.folder.name}). Repeat"
+            " those acts, as long as the screen looks as it did then? If you say no, or where"
+            " it looks otherwise, the model decides each act. [Y/n]"
+        )
+        if answer.lower() not in ("", "y", "yes"):
+            return None
+        # Never with the values that were shown.
+        values = {
+            name: self.ask(f"{name}, then {text!r:.60}:") for name, text in way.examples.items()
+        }
+        return with_values(way, values) if all(values.values()) else None
 
     def await_page(self, panel: Panel) -> None:
         """Waits a while for somebody to open the page of a demo."""
@@ -19389,11 +19391,11 @@ class Recorder:
         self._front = self._seen(lists=not types)
         self._reading = (self._front, now)
 
-    def _count_reading(self, done_ms: float) -> None:
-        # Unless the next thing was done by then: it may have come of that.
+    def _count_reading(self, next_ms: float) -> None:
+        # Unless the next thing was done before it was complete, of which it may have come.
         reading = self._reading
         self._reading = None
-        if not reading or reading[0].named_ms >= done_ms:
+        if not reading or reading[0].named_ms >= next_ms:
             return
         front, now = reading
         step = self._last
@@ -19672,7 +19674,6 @@ def ask_what_stays(recorder: Recorder, terminal: Terminal) -> Kept | None:
     for number in out:
         del steps[number]
     names = dict.fromkeys(steps, "")
-    values = set()
     for number, step in steps.items():
         control = step.seen.control or NO_CONTROL
         types = step.tool == "type_text"
@@ -19687,8 +19688,8 @@ def ask_what_stays(recorder: Recorder, terminal: Terminal) -> Kept | None:
             while name and ("{{" in name or not plain_name(name)):
                 name = terminal.ask(NO_NAME + question)
             names[number] = plain_name(name)
-            values.add(squeezed(names[number]))
     check = terminal.ask(HOW_ONE_SEES) if names else ""
+    values = {*map(squeezed, names.values())}
     while lost := [name for name in COLUMN.findall(check) if squeezed(name) not in values]:
         check = terminal.ask(f"No value is called {{{lost[0]}}}. {HOW_ONE_SEES}")
     return names, check
@@ -19923,8 +19924,10 @@ def table_of(
     hidden = [*dict.fromkeys(known.unknown("\n".join([*said, typed])))]
     named = {squeezed(name): name for name in [*COLUMN.findall("\n".join(said)), *way.examples]}
     names = [*named.values(), *hidden]
-    # Where it was shown, what a check alone names is entered by no step.
-    if not ((way.examples or known.unknown(typed)) if way.steps else names):
+    entered: Collection[str] = names
+    if way.steps:  # what a check alone names is entered by none of them
+        entered = way.examples or known.unknown(typed)
+    if not entered:
         raise ConfigError(
             "Nothing differs from row to row: name what does in the task, as {city}, or show it"
             " once with --teach NAME."
@@ -19943,16 +19946,15 @@ def table_of(
         only.update(range(first, last + 1))
     known.hide_more(chain.from_iterable(row.secrets.items() for row in rows))
     secrets = {name: f"{{{{{name}}}}}" for name in rows[0].secrets}
-    steps = []
     for step in table.steps:
         if step.value in secrets:
             if "text" not in step.act.args:
                 raise ConfigError(f"{step.value} is chosen, not typed, and cannot be a secret.")
-            step = replace(step, act=step.act.with_args(text=secrets[step.value]), value="")
-        steps.append(step)
+            step.act = step.act.with_args(text=secrets[step.value])
+            step.value = None
     table.checks = [with_texts(check, secrets) for check in table.checks]
     rows = [row for row in rows if row.line in only]
-    return replace(table, steps=steps, hidden=[*secrets], rows=rows)
+    return replace(table, hidden=[*secrets], rows=rows)
 
 
 def in_spans(rows: Iterable[TableRow], name: str) -> str:
@@ -20082,7 +20084,7 @@ class RowRepeat(Repeat):
         # Of a file that held it before, "Anna" may be a part of another row's "Hanna".
         self.held = {one.check for one in self.ruled(self.files) if one.why == FILE_HOLDS_IT}
 
-    def ruled(self, files: Mapping[str, FileFact]) -> list[Ruling]:
+    def ruled(self, files: FileFacts) -> list[Ruling]:
         """Rules on the checks that files decide."""
         return [*rulings_by_files(self.checks, self.files, files, "")]
 
