@@ -6915,8 +6915,8 @@ class Hands:
     task: str = ""  # a program that it names literally may be started
     by_client: bool = False  # what the task of an --mcp client says forbids, and permits nothing
     refusals: list[str] = field(default_factory=list)  # acts of the task that nobody allowed
-    # Acts of a way, by their numbers, with the risks that a yes for a whole table was for.
-    foreseen: Collection[tuple[int | None, str]] = ()
+    # What a yes for a whole table was for, see risks_of_way().
+    foreseen: set[tuple[int | None, str, str]] = field(default_factory=set)
     aim: Point | None = None  # where the program itself last put the mouse
     moved_last: bool = False  # its last act did nothing else
     typed: Typed = Typed()
@@ -7276,6 +7276,27 @@ class Actuator(Hands):
         self.moved_last = act.name == "move"
         return Deed(act, done, "done", controls=attempt.controls)
 
+    def risks_of_way(self, attempt: Attempt) -> set[tuple[int | None, str, str]]:
+        """Returns what a yes for all rows of a table has to be for, if it is for this act, too."""
+        # An act risks the same in each row, but for what Windows runs by it, a formula, and the
+        # page that gets a secret: what stands in a cell permits nothing.
+        runs = [facts_of(one)["runs"] for one in (attempt, attempt.held)]
+        if "formula" in attempt.risks:
+            runs.append(attempt.act.text)
+        what = "\n".join([site_of(attempt), *runs])
+        return {(attempt.act.way, risk, what) for risk in attempt.risks}
+
+    def foresee(
+        self, act: Act, window: Window, target: Control, inside: Sequence[Control]
+    ) -> Sequence[str]:
+        """Returns what an act of a way risks there; what it leaves is there for the next one."""
+        attempt = Attempt(act, NO_LOOK.frame, window, [window], self.typed, self.task)
+        attempt = replace(attempt, controls=[target], focused=target, inside=inside)
+        attempt = judged(attempt, self.config, apart=True)
+        self.typed = self.typed.after(attempt, window)
+        self.foreseen |= self.risks_of_way(attempt)
+        return attempt.risks
+
     def used_by_hand(self) -> bool:
         """Tells whether mouse or keys were used since this was asked last."""
         with suppress(Win32Error):
@@ -7580,7 +7601,7 @@ def gate_confirm(actuator: Actuator, attempt: Attempt) -> Attempt:
     attempt = judged(attempt, config)
     if config.dry_run or not attempt.risks:
         return attempt
-    if all((attempt.act.way, risk) in actuator.foreseen for risk in attempt.risks):
+    if actuator.foreseen and actuator.risks_of_way(attempt) <= actuator.foreseen:
         return attempt  # somebody has allowed this step of a way before it began
     wanted = what_a_yes_is_for(attempt)
     allowed, until = actuator.allowed
@@ -12068,8 +12089,7 @@ class Typing:
             if not picks:  # a click would open it, and hide what lies below
                 self.refuse(clicked)
             label = args.get("element_name", "text field")
-            click = {"element_name": label, "position": args["position"]}
-            yield Act("click", click, self.act.call)
+            yield self.part("click", element_name=label, position=args["position"])
             if picks:
                 yield from self.picking(picks, text)
                 return
@@ -12099,10 +12119,14 @@ class Typing:
             yield from self.emptying()
         yield from self.keys(*enters)
 
+    def part(self, name: str, slowly: bool = False, **args: object) -> Act:
+        """Returns a step of the act; what allows the act in a way allows its steps."""
+        return replace(self.act, name=name, args=args, slowly=slowly)
+
     def keys(self, *chords: str) -> Iterator[Act]:
         """Presses each of them."""
         for chord in chords:
-            yield Act("press_key", {"key": chord}, self.act.call)
+            yield self.part("press_key", key=chord)
 
     def picking(self, clicked: Control, text: str) -> Iterator[Act]:
         """Chooses an entry of a list that drops down, as was shown; ToolError if it has none."""
@@ -12179,7 +12203,7 @@ class Typing:
     def text(self, text: str, enters: bool) -> Iterator[Act]:
         """Types it, and where it arrives otherwise once more into the emptied field."""
         for slowly in (False, True):
-            yield Act("type_text", {"text": text}, self.act.call, slowly=slowly)
+            yield self.part("type_text", slowly, text=text)
             now, wrong = self.read(text)
             rest = now.removeprefix(text)
             added = rest != now and self.held is not None and not self.held.endswith(rest)
@@ -12215,7 +12239,11 @@ class Typing:
                 told = "no control had the keyboard, so nothing may have been typed"
         elif self.to and not there.rect.overlaps(self.to.rect):
             told = f"the keyboard is in {check.hide(quoted_control(there))} now"
-        elif self.is_readable(there, text):
+        elif (
+            not (there.password or check.has_secret(there, text) or text.endswith("\n"))
+            and there.role in FIELDS
+            and there.value is not None
+        ):  # it may be read, and may be just this text
             value = self.at_rest(there, text)
             shown = check.hide(value)
             told = "the field is empty now"
@@ -12231,12 +12259,6 @@ class Typing:
         if told:
             self.done[-1] = replace(self.done[-1].adding(told), wrong=wrong != "")
         return value, wrong
-
-    def is_readable(self, there: Control, text: str) -> bool:
-        """Tells whether what a field holds may be read, and may be just this text."""
-        if there.password or self.check.has_secret(there, text) or text.endswith("\n"):
-            return False
-        return there.role in FIELDS and there.value is not None
 
     def at_rest(self, there: Control, text: str) -> str:
         """Reads a field, once it has taken all in."""
@@ -12377,6 +12399,13 @@ class Step:
     def target(self) -> JsonDict:
         """Gives what finds its control again, if a person showed it; else nothing."""
         return self.place.control or {}
+
+    @property
+    def control(self) -> Control:
+        """Gives its control, as far as that is kept."""
+        role = self.target.get("role") or "pane"
+        value = "" if self.target.get("empty", True) else UNKNOWN  # that somebody else typed
+        return Control(self.target.get("name", ""), role, NOWHERE, value=value)
 
     def aimed_at(self, target: JsonDict) -> Step:
         """Returns the same for another control."""
@@ -19745,7 +19774,7 @@ def demo_hand(eyes: Eyes) -> Iterator[list[Note]]:
             yield [Note(sign, True, here, ms, sign) for sign in what]
         else:
             here = middle_of(desktop.state.places()[what].rect)
-            at = to_grid(here, DEMO_SCREEN)
+            at = to_grid(here, desktop.screen())
             perform("move", position=[at.x, at.y])
             yield from [[]] * DEMO_RESTS
             ms = perform(tool, element_name=what, position=[at.x, at.y])
@@ -20192,35 +20221,36 @@ def ask_about_table(run: Run, table: Table) -> None:
 
     What an act risks is told by what was done first, never by what stands in a row.
     """
-    acts = []
-    foreseen = []
-    for number, step in enumerate(table.steps, 1):
-        place = step.place
-        there = (place.title, place.program)
-        open_ones = [one for one in run.eyes.windows() if (one.title, one.program) == there]
-        reached = open_ones[:1] or [Window(0, *there)]
-        role = step.target.get("role") or "pane"
-        target = Control(step.target.get("name", ""), role, NOWHERE)
-        attempt = Attempt(step.act, NO_LOOK.frame, reached=reached, task=run.actuator.task)
-        attempt = replace(attempt, controls=[target], focused=target)
-        risks = judged(attempt, run.config, apart=True).risks
-        foreseen += [(number, risk) for risk in risks]
-        if risks:
-            acts.append(f"{step.act.in_words()} in {place.title!r} ({', '.join(risks)})")
+    found: dict[str, list[str]] = {}
+    config = replace(run.config, dry_run=True, controls="off")  # nothing is looked at, nor done
+    hands = replace(run.actuator, config=config, typed=Typed(), foreseen=set())
+    for step in [*table.steps] * 2:  # a row begins with what the one before has left
+        there = (step.place.title, step.place.program)
+        windows = [one for one in run.eyes.windows() if (one.title, one.program) == there]
+        window = next(iter(windows), Window(0, *there))
+        site = run.controls.known(window) if _SECRET_NAME.search(step.act.text) else ()
+        frame = replace(NO_LOOK.frame, window=window)
+        acts = [*Typing(ControlCheck(hands), step.act, frame, []).steps()]
+        if step.control.role == "combo box":  # maybe one from which it is chosen
+            acts.append(replace(step.act, name="press_key", args={"key": "down"}))
+        risks = found.setdefault(f"{step.act.in_words()} in {there[0]!r}", [])
+        for act in acts:
+            risks += hands.foresee(act, window, step.control, site)
+    risky = [f"{act} ({', '.join(dict.fromkeys(risks))})" for act, risks in found.items() if risks]
     what = "the first one is done by the model"
     if table.steps:
-        what = f"of each: {'; '.join(acts) or 'nothing risky'}"
+        what = f"of each: {'; '.join(risky) or 'nothing risky'}"
     told = f"{count_of(len(table.rest), 'row')}, {what}."
     empty = sum(not text for row in table.rest for text in row.values.values())
     if empty:
         told += f" Empty cells, which clear a field: {empty}."
     run.logger.say(told, 0)
-    if acts or (table.steps and _person_is_there() and run.config.confirm != "never"):
-        switch = "; ".join({risk for _, risk in foreseen})
+    if risky or (table.steps and _person_is_there() and run.config.confirm != "never"):
+        switch = "; ".join(sorted({risk for _, risk, _ in hands.foreseen}))
         question = f"{told} Allow for all {len(table.rest)}? [y/N]"
         if not run.actuator.put(run.actuator.person.allows, question, switch):
             raise AgentError("The rows were not allowed; nothing was done for them.")
-    run.actuator.foreseen = foreseen
+    run.actuator.foreseen = hands.foreseen
 
 
 def whole_words(text: str) -> str:
@@ -21266,6 +21296,7 @@ def carry_out_task(
     """
     run.progress = Progress()
     run.actuator.task = task
+    run.actuator.foreseen.clear()
     run.actuator.began = run.clock.now()
     most = run.config.max_steps * run.profile.turns_an_act
     # The rows have the numbers of the pictures, plans among them; --max-steps counts otherwise.

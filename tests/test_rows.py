@@ -222,7 +222,7 @@ class RowsCase(CommandLineCase):
         with person_at_main(types) as keyboard:
             code, out, _ = self.rows(table, stdin=keyboard)
             keyboard.end()
-        self.assertEqual(left, [])
+        self.assertEqual(left, [], out)
         return code, out
 
     def results(self) -> list[dict[str, str]]:
@@ -1132,6 +1132,119 @@ class Risky(RowsCase):
         self.assertEqual((path.read_bytes(), self.book.typed), (own, []))
 
 
+class Typed(RowsCase):
+    """What is typed for a step is allowed with it; what a cell has Windows run is not."""
+
+    def shown(self, *steps: tuple[str, str, dict[str, Any]], program: str, title: str) -> None:
+        shutil.rmtree(self.folder / "dumps")
+        record(self.folder / "dumps", "", copy.deepcopy(steps))
+        journal = self.run_folder() / "turns.jsonl"
+        told = journal.read_text("utf-8").replace("soffice.exe", program)
+        journal.write_text(told.replace('"title": "Customers"', f'"title": "{title}"'), "utf-8")
+        self.book.front = replace(WINDOW, program=program, title=title)
+        self.book.controls = {
+            name: replace(one, program=program) for name, one in self.book.controls.items()
+        }
+
+    def test_a_yes_is_for_a_secret_that_is_typed_in_each_row(self) -> None:
+        table = self.table("A A;Wxyz-4711", "B B;Vwxy-0815", head="name;{{City}}")
+        code, out = self.asked(table, "y")
+        self.assertEqual((code, self.outcomes()), (0, ["done"] * 2), out)
+        self.assertEqual(self.book.records, [("A A", "Wxyz-4711"), ("B B", "Vwxy-0815")])
+        self.assertEqual(out.count("Allow for all 2?"), 1)
+        self.assertRegex(" ".join(out.split()), r"type text \"\{\{city\}\}\" .*\(secret\)")
+
+    def test_a_yes_for_a_secret_is_for_the_site_that_shows_then(self) -> None:
+        city = {**STEPS[1][2], "args": {"text": "{{pin}}", "element_name": "City:"}, "value": None}
+        bar = replace(NAME, name="Address and search bar", rect=Rect(9, 9, 300, 20))
+        for site, answers in (("bank.example", ["y"]), ("other.example", ["y", "n"])):
+            self.book = Book(self.clock)
+            self.book.controls["bar"] = replace(bar, value="https://bank.example/a")
+            steps = (STEPS[0], ("City:", "edit", city))
+            self.shown(*steps, program="chrome.exe", title="Bank - Chrome")
+
+            def goes(text: str, site: str = site) -> None:
+                shown = self.book.controls["bar"]
+                self.book.controls["bar"] = replace(shown, value=f"https://{site}/b")
+
+            self.book.happens = goes
+            code, out = self.asked(self.table("A A;Wxyz-4711", head="name;pin"), *answers)
+            self.assertEqual("Wxyz-4711" in self.book.typed, site == "bank.example", out)
+
+    def test_a_yes_is_for_enter_behind_a_text(self) -> None:
+        says = {"text": "Meier, Anna", "element_name": "Name:", "submit": True}
+        note = ("Name:", "edit", {"tool": "type_text", "args": says, "value": "name"})
+        self.shown(note, program="teams.exe", title="Chat")
+        sent = self.sends_by_enter()
+        code, out = self.asked(self.table("A A", "B B", head="name"), "y")
+        self.assertIn("type text \"Meier, Anna\" in 'Chat' (send)", " ".join(out.split()))
+        self.assertEqual(sent, ["A A", "B B"], out)
+
+    def sends_by_enter(self) -> list[str]:
+        """What then is sent, in the order of that."""
+        sent: list[str] = []
+        press = self.book.key
+
+        def key(name: str, down: bool) -> None:
+            press(name, down)
+            if down and name == "enter":
+                sent.append(self.book.controls["Name:"].value or "")
+
+        self.book.key = key  # type: ignore[method-assign]
+        return sent
+
+    def test_what_a_cell_has_windows_run_is_asked_about_in_its_row(self) -> None:
+        runs = {"text": "mkdir Basel", "element_name": "Name:", "submit": True}
+        line = ("Name:", "edit", {"tool": "type_text", "args": runs, "value": "name"})
+        fixed = {**runs, "text": "mkdir x"}
+        for steps, cell, answers, expected in (
+            ((line,), "rmdir Bern", ["y", "n"], []),
+            ((line,), "mkdir Basel", ["y"], ["mkdir Basel"]),
+            (
+                (("Name:", "edit", {"tool": "type_text", "args": fixed}), line),
+                "rmdir Bern",
+                ["y", "n"],
+                ["mkdir x"],
+            ),
+        ):
+            with self.subTest(cell=cell, expected=expected):
+                self.book = Book(self.clock)
+                self.shown(*steps, program="cmd.exe", title="Command Prompt")
+                sent = self.sends_by_enter()
+                _, out = self.asked(self.table(cell, head="name"), *answers)
+                self.assertEqual(sent, expected, out)
+
+    def test_a_yes_is_for_each_key_that_chooses_from_a_list(self) -> None:
+        entries = ["Basel", "Bern", "Chur", "Genf"]
+        city = replace(CITY, role="combo box", fixed=True, value="Basel")
+        chooses = {"tool": "type_text", "args": {"text": "Basel", "element_name": "City:"}}
+        self.book.controls["City:"] = city
+        steps = (STEPS[0], ("City:", "combo box", {**chooses, "value": "city"}))
+        self.shown(*steps, program="crm.exe", title="Customers")
+
+        types = self.book.key
+
+        def key(name: str, down: bool) -> None:
+            types(name, down)
+            held = self.book.controls["City:"].value or ""
+            if self.book.focus == "City:" and down and name in ("home", "down"):
+                at = 0 if name == "home" else min(entries.index(held) + 1, 3)
+                self.book.hold("City:", entries[at])
+
+        press = self.book.button
+
+        def button(name: str, down: bool) -> None:
+            press(name, down)
+            if self.book.controls["City:"].rect.contains(self.book._cursor):
+                self.book.focus = "City:"
+
+        self.book.key, self.book.button = key, button  # type: ignore[method-assign]
+        self.book.controls["Name:"] = replace(NAME, program="crm.exe")
+        code, out = self.asked(self.table("A A;Genf", "B B;Chur"), "y")
+        self.assertEqual((code, self.outcomes()), (0, ["done"] * 2), out)
+        self.assertIn("unknown)", out)
+
+
 class Weightier(RowsCase):
     """In a program that nobody knows a step may be asked about for more than one reason."""
 
@@ -1612,6 +1725,23 @@ class Later(RowsCase):
         self.assertEqual(self.rows(table)[0], 0)
         self.assertEqual(self.outcomes(), ["skipped"])
         self.assertEqual(self.book.records, [("A", "Bern")])
+
+    def test_a_yes_for_a_table_is_for_no_next_task(self) -> None:
+        self.book.controls["OK"] = replace(OK, name="Send order")
+        journal = self.run_folder() / "turns.jsonl"
+        journal.write_text(journal.read_text("utf-8").replace('"OK"', '"Send order"'), "utf-8")
+        answers = {
+            "Task:": TASK,
+            "Allow for all": "y",
+            "Type the next": TASK,
+            "Repeat those acts": "y",
+            "name, then": "Otto",
+            "city, then": "Chur",
+            "wants to click": "n",
+            "Enter to end": "",
+        }
+        out, _ = self.next_task("--again", "--rows", self.table("A;Bern"), answers=answers)
+        self.assertEqual(self.book.records, [("A", "Bern")], out)
 
     def test_a_table_is_no_way_of_its_task(self) -> None:
         self.rows(self.table("A;Bern"))
