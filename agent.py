@@ -522,7 +522,11 @@ WRONG = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
 
 def laid_over(usual: Any, own: Any) -> Any:
-    """Returns the `usual` marks, or a part, with what is otherwise; raises one of WRONG."""
+    """Returns the `usual` JSON with what is otherwise in one's `own`, which has to be of its kind.
+
+    Below an object it is so name by name; a text is a colour, a number from 0 to 100. Raises one of
+    WRONG.
+    """
     if isinstance(usual, dict):
         return usual | {name: laid_over(usual[name], value) for name, value in own.items()}
     if isinstance(usual, list) and len(own) <= STOPS_MOST:
@@ -552,6 +556,9 @@ TEXT_FORMS = {
 }
 SWITCHES = {"true": True, "1": True, "yes": True, "on": True}
 SWITCHES |= {"false": False, "0": False, "no": False, "off": False}
+
+
+KIND_WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: ""}
 
 
 class Setting(NamedTuple):
@@ -594,9 +601,6 @@ class Setting(NamedTuple):
             if least <= number <= most and self.kind(number) == number:
                 return self.kind(number)
         return None
-
-
-KIND_WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: ""}
 
 
 SETTINGS = {row[0]: Setting(*row) for row in table_rows(ABOUT)}
@@ -745,6 +749,7 @@ class Stop:
 
 
 SECRET_CHARS_SAFE = 8  # a shorter value stands in ordinary texts by chance
+CUT = "..."  # stands where `cut` left something out
 
 
 _SECRET_NAME = re.compile(r"\{\{\s*(\w+)\s*\}\}")
@@ -801,14 +806,14 @@ class Secrets:
                     pattern = rf"(?<!\w){pattern}(?!\w)"
             else:
                 pattern = ""
-                most = 0  # signs before the next letter
+                gap = 0  # so many signs may stand before the next letter
                 for char in value:
                     if char.isalnum():
-                        pattern += f"{_BETWEEN}{{0,{most}}}{_spellings(char)}"
-                        most = 3
-                    elif most:
-                        most += 8  # such as a backslash that was written twice, twice
-                pattern += f"{_BETWEEN}{{0,{most - 3}}}"
+                        pattern += f"{_BETWEEN}{{0,{gap}}}{_spellings(char)}"
+                        gap = 3
+                    elif gap:
+                        gap += 8  # such as a backslash that was written twice, twice
+                pattern += f"{_BETWEEN}{{0,{gap - 3}}}"  # the value's own last signs
             either.append(f"({pattern})")
         self._names = names
         self._finder = re.compile("|".join(either), re.IGNORECASE)
@@ -919,7 +924,6 @@ def message_text(content: object) -> str:
 
 
 TEXT_MOST = 4000  # characters of a name or value; a document may be the value of a field
-CUT = "..."  # stands where `cut` left something out
 
 
 def cut(text: str, most: int) -> str:
@@ -2062,8 +2066,8 @@ VK_MAP = {
 }
 
 
-class Row(NamedTuple):
-    # A function of Windows; of a method `dll` is its interface and `check` its place there.
+class Declaration(NamedTuple):
+    # A function of Windows; of a method of COM `dll` is its interface and `check` its place there.
 
     dll: str
     result: CType
@@ -2081,7 +2085,7 @@ CHECKS: dict[str, Callable[[Any], bool]] = {
 }
 
 
-def declared(table: str) -> dict[str, Row]:
+def declared(table: str) -> dict[str, Declaration]:
     """Reads a table of functions, as C declares them; without a check 0 is a failure."""
     rows = {}
     dll = ""
@@ -2092,7 +2096,7 @@ def declared(table: str) -> dict[str, Row]:
         kind = about or kind
         if name:
             kinds = [C_TYPES[word] for word in re.findall(r"\w+", arguments)]
-            rows[name] = Row(dll, C_TYPES[result], kinds, check or "nonzero", kind)
+            rows[name] = Declaration(dll, C_TYPES[result], kinds, check or "nonzero", kind)
     return rows
 
 
@@ -2246,7 +2250,7 @@ class Win32:
 
     _resolve: WinFunction
     _last_error: WinFunction
-    _rows: Mapping[str, Row] = field(default_factory=lambda: WIN32)
+    _rows: Mapping[str, Declaration] = field(default_factory=lambda: WIN32)
     _words: WinFunction = lambda code: ""  # what Windows says of a code
 
     def __getattr__(self, name: str) -> WinFunction:
@@ -2276,7 +2280,7 @@ class Win32:
         return checked
 
 
-def load_win32(rows: Mapping[str, Row] = WIN32) -> Win32:
+def load_win32(rows: Mapping[str, Declaration] = WIN32) -> Win32:
     """Binds the functions of Windows; raises Win32Error anywhere else."""
     if sys.platform != "win32":
         raise Win32Error(
@@ -2356,7 +2360,7 @@ IEnumShellItems
 COM_METHOD: Callable[..., CType] = getattr(ctypes, "WINFUNCTYPE", ctypes.CFUNCTYPE)
 
 # All that may be called to ask for controls: nothing that moves or presses anything.
-CONTROL_FUNCTIONS: dict[str, Row] = {
+CONTROL_FUNCTIONS: dict[str, Declaration] = {
     name: WIN32[name]
     for name in (
         "SetProcessDpiAwarenessContext SetProcessDPIAware WindowFromPoint GetAncestor"
@@ -6920,7 +6924,7 @@ class Hands:
     aim: Point | None = None  # where the program itself last put the mouse
     moved_last: bool = False  # its last act did nothing else
     typed: Typed = Typed()
-    places: dict[int, SecretRecord] = field(default_factory=dict)  # of secrets that were typed
+    secret_places: dict[int, SecretRecord] = field(default_factory=dict)  # where one was typed
     used_frame: int = 0  # the last that was acted on
     # What the last yes is for, until it is done, and how long.
     allowed: tuple[tuple[object, ...], float] = ((), 0.0)
@@ -7509,7 +7513,7 @@ def gate_windows(actuator: Actuator, attempt: Attempt) -> Attempt:
     if attempt.by_keyboard:
         windows.append(attempt.front)
     reached = [*filter(None, windows)]
-    filled = {place.handle for place in actuator.places.values()}
+    filled = {place.handle for place in actuator.secret_places.values()}
     holds_secret = False
     for window in reached:
         refuse_window(window, actuator.config)
@@ -10991,7 +10995,9 @@ class Asker:
     rungs: set[str] = field(default_factory=set)  # that are taken
     tried: set[tuple[str, str]] = field(default_factory=set)  # kinds of faults, and rungs for them
     told: dict[str, str] = field(default_factory=dict)  # to the person, by what it is about
-    why: str = ""  # a sentence about the last reply's trouble, for the person alone
+    # What was wrong with the last reply, for the person alone: each exchange() sets it anew, and of
+    # a reply that only later shows to be no call, note_lost() does.
+    why: str = ""
     acts: bool = False  # whether each reply has to hold a call
     patience: int = SILENT_REPLIES_MOST  # before the first call
 
@@ -11162,7 +11168,7 @@ class Session(Asker):
     full: bool = False  # the next request and its reply may not fit into the context
     _failures: int = 0  # failed exchanges in a row
     _token_chars: float = 5.0  # the most of a request without a picture
-    reasons: list[str] = field(default_factory=list)  # of turns lost in a row, "" for an act
+    reasons: list[str] = field(default_factory=list)  # `why` of each turn since the last progress
     _hints: list[str] = field(default_factory=list)  # not yet answered
     _logged: set[str] = field(default_factory=set)  # names of parts of requests
 
@@ -11583,7 +11589,7 @@ class Eyes:
         self.logger = logger
         self.desktop = actuator.desktop
         self.clock = actuator.clock
-        self.secrets = actuator.places  # where secrets were typed, by their numbers, ...
+        self.secrets = actuator.secret_places  # where secrets were typed, by their numbers, ...
         # ... and the frame before that, until it is known what it changed.
         self._before: dict[int, Frame] = {}
         self.picture: Size | None = None  # the size of pictures, where a grammar decides on it
@@ -14796,31 +14802,6 @@ SCREENSHOTS_KEPT = 2  # as described
 SCREENSHOTS_SLACK = 2  # further ones before it prunes, since that costs the server's prefix cache
 
 
-def in_conversation(
-    said: str, thought: str, calls: Sequence[ToolCall], answer: JsonDict, called: int = 0
-) -> list[Message]:
-    """Gives a reply as its model gets it again, and what it is told: the first call gets `answer`.
-
-    So many were `called` before.
-    """
-    content = json.dumps(answer, ensure_ascii=False)
-    said = without_calls(said[:2000])
-    if not calls:  # servers answer 500 to a broken call that is sent back
-        words = cut(said, 300)
-        spoken = [Message("assistant", words)] if words else []
-        return [*spoken, Message("user", content)]
-    shown: list[JsonDict] = []
-    answers = []
-    for number, call in enumerate(calls, called + 1):
-        made, told = answered_call(call, number, content)
-        shown.append(made)
-        answers.append(told)
-        ignored = "Only the first call of a reply is carried out."
-        content = json.dumps(refusal("too_many_tool_calls", ignored))
-    more = {"tool_calls": shown}
-    return [Message("assistant", said, more=more, thought=without_calls(thought)), *answers]
-
-
 class Chat(Loop):
     """One conversation, whose steps leave as a whole: no answer ever stands without its call."""
 
@@ -14952,18 +14933,35 @@ class Chat(Loop):
         self, answer: JsonDict, picture: Message | None, read: ToolCall | None = None
     ) -> None:
         """Puts the reply, whose first call was `read` so, and its answer into the conversation."""
-        calls: Sequence[ToolCall] = ()
+        calls: list[ToolCall] = []
         thought = ""
         if self.reply:
             calls = harmless_calls(self.reply)
-            thought = thoughts(self.reply.message)
+            thought = without_calls(thoughts(self.reply.message))
             if self.run.told_stalls:
                 answer["note"] = STALLED.format(self.run.told_stalls, "steps")
         if read:
             calls = [read, *calls[1:]]
-        step = in_conversation(self.said, thought, calls, answer, self.called)
-        self.called += len(calls)
-        self.steps.append([*step, picture] if picture else step)
+        content = json.dumps(answer, ensure_ascii=False)
+        said = without_calls(self.said[:2000])
+        shown: list[JsonDict] = []
+        answers = []
+        for call in calls:
+            self.called += 1
+            made, told = answered_call(call, self.called, content)
+            shown.append(made)
+            answers.append(told)
+            ignored = "Only the first call of a reply is carried out."
+            content = json.dumps(refusal("too_many_tool_calls", ignored))
+        if shown:
+            answers.insert(
+                0, Message("assistant", said, more={"tool_calls": shown}, thought=thought)
+            )
+        else:  # servers answer 500 to a broken call that is sent back
+            words = cut(said, 300)
+            answers += [Message("assistant", words)] if words else []
+            answers.append(Message("user", content))
+        self.steps.append([*answers, picture] if picture else answers)
 
     def lost(self, error: ToolError, look: Look) -> Helped:
         run = self.run
@@ -15162,7 +15160,8 @@ def annotate(
 class Story(Loop):
     """The model's own story and its marks are its memory; each turn does what the last reply said.
 
-    It asks at the end of a turn for what the next one does.
+    close() asks at the end of a turn for what acts() of the next one does, so that neither
+    request() nor read() is used.
     """
 
     idle = False
@@ -17697,12 +17696,6 @@ class Asked(Asker):
         settings = {"temperature": 0, "max_tokens": config.executor_max_tokens or REPLY_TOKENS}
         return self.exchange(Asking([*before, Message("user", task, picture)], "", tools, settings))
 
-    def call_in(self, reply: Reply, words: Vocabulary = CANONICAL) -> ToolCall:
-        """Returns the call that it made; raises ReplyError."""
-        if self.grammar:
-            return self.grammar.read(reply, self.size).call
-        return read_call(reply, words).call
-
 
 SIGHT = {
     True: "sees pictures",
@@ -17759,22 +17752,27 @@ def _check_call(asked: Asked, profile: Profile) -> Iterator[Finding]:
     # by a request with the roles, tools and pictures of the profile's own. Raises ReplyError
     # without a call.
     words = profile.vocabulary
+    grammar = asked.grammar
     name = "press_key"
     order = "Press the key escape."
     if name not in words.tools:
         name = "type_text"
         order = "Type the text escape."
-    calls = [ToolCall(words.tools["observe"], {})] if profile.loop == "chat" else []
+    looks = profile.loop == "chat"
     picture = _squares(asked.size, {}) if asked.config.vision else b""
-    first = Message("user", "Look.", picture if calls or asked.grammar else b"")
+    first = Message("user", "Look.", picture if looks or grammar else b"")
+    done = '{"ok": true}'
+    before = [first, Message("user", done)]
+    if looks:
+        shown, answer = answered_call(ToolCall(words.tools["observe"], {}), 1, done)
+        before = [first, Message("assistant", "", more={"tool_calls": [shown]}), answer]
     schemas = words.schemas(profile.roles["executor"].tools)
-    reply = asked.ask(
-        order, picture, schemas, before=[first, *in_conversation("", "", calls, {"ok": True})]
-    )
+    reply = asked.ask(order, picture, schemas, before)
     if asked.told:
         yield Finding("request", True, " ".join(asked.told.values()), note=True)
     if profile.loop != "story":
-        call = asked.call_in(reply, words)
+        act = read_call(reply, words) if grammar is None else grammar.read(reply, asked.size)
+        call = act.call
         told = f"{call.name} {json.dumps(call.arguments)}, not carried out"
         yield Finding("tool calls", True, told)
 
@@ -17888,7 +17886,8 @@ def _place_in(asked: Asked, reply: Reply) -> list[Any]:
     # The place of a reply, in whatever space; anything but two numbers is none.
     if asked.grammar:
         with suppress(ReplyError):
-            return json_list(asked.call_in(reply).arguments.get("position"))
+            call = asked.grammar.read(reply, asked.size).call
+            return json_list(call.arguments.get("position"))
         return []
     number = r"-?\d{1,6}(?:\.\d{1,6})?"
     said = re.findall(rf"{number}(?:\s?,\s?{number})+", reply.text[:FACT_CHARACTERS])
@@ -18595,7 +18594,11 @@ class McpClient:
 
 
 class Calls(Chat):
-    """Takes what a client calls in the place of a model's replies."""
+    """Takes what a client calls in the place of a model's replies.
+
+    Of a conversation it has the looks before acts and what is told of a deed; answer() collects
+    that for the client, and nothing is asked, kept or pruned.
+    """
 
     told: JsonDict = {}  # that answers the present call, with the picture that was asked for
     picture: Message | None = None

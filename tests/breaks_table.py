@@ -85,7 +85,7 @@ ROWS = (
     ("rect-end", "Values", "the pixel behind a rectangle's last is outside", "Rect.contains", "point.x < self.right", "point.x <= self.right"),
     ("first-reason", "Seams", "of several reasons to stop the first is kept", "Stop.set", "self.reason or reason", "reason"),
     ("short-secret", "Seams", "a short secret is hidden as a whole word only", "Secrets.hide_more", "if len(value) < SECRET_CHARS_SAFE:", "if False:"),
-    ("secret-in-groups", "Seams", "a secret in groups of four is hidden", "Secrets.hide_more", "most = 3", "most = 0"),
+    ("secret-in-groups", "Seams", "a secret in groups of four is hidden", "Secrets.hide_more", "gap = 3", "gap = 0"),
     ("png-filter", "Pictures", "a picture with filtered rows is refused", "png_to_bgrx", "any(rows[::step])", "rows[::step].count(9)"),
     ("png-size", "Pictures", "a picture of too many pixels is refused before it is unpacked", "png_size", "0 < width * height <= PIXELS_MOST", "0 < width * height"),
     ("mark-inside", "Pictures", "nothing is drawn above or below the picture", "Canvas._lines", "range(seen.top, seen.bottom)", "range(rect.top, rect.bottom)"),
