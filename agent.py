@@ -2214,10 +2214,7 @@ shell32: starting programs
 """)
 
 
-# Why functions of screen and input fail, and what errors of others mean; of the rest Windows tells.
-AT_A_LOCKED_SCREEN = (
-    "; unlock the screen or close the secure prompt (UAC) if there is one, then try again"
-)
+# What errors mean; of the rest Windows tells.
 REASONS = {
     0: "Windows does not say why",
     2: "the file is not there",
@@ -2270,7 +2267,10 @@ class Win32:
             if row.check == "succeeded":  # an HRESULT is the code and leaves GetLastError alone
                 raise com_error(name, answer)
             code = self._last_error() or SHELL_ERRORS.get(answer, answer or 0)
-            reason = AT_A_LOCKED_SCREEN
+            reason = (
+                "; unlock the screen or close the secure prompt (UAC) if there is one, then try"
+                " again"
+            )
             if row.kind not in ("screen", "mouse and keyboard"):
                 said = REASONS.get(code) or self._words(code)
                 reason = f": {said}".rstrip(":. ")
@@ -9582,7 +9582,128 @@ Instruction: {task}
 
 Previous actions:
 {steps}"""
-XML_FRAME = """# Tools
+
+
+QWEN_ACTIONS = (
+    "key type mouse_move left_click left_click_drag right_click middle_click double_click"
+    " triple_click scroll hscroll wait terminate answer"
+)
+# A line of words is an action, the act that it means, and its arguments as `given>meant`, with a ?
+# where one may be left out. The line counts whose `given=value` stands in the call; what it says
+# without a word is `meant:value`.
+_QWEN = Grammar(
+    name="qwen3-vl",
+    matches=r"qwen-?3-?vl",
+    frame=HELPFUL + JSON_FRAME + ACTION_FORMAT,
+    example="""Answer in this form:
+Action: <one short sentence>
+<tool_call>
+{"name": "computer_use", "arguments": {"action": <action>, ...}}
+</tool_call>""",
+    words=words_of_table("""
+    key              press_key        keys
+    type             type_text        text
+    mouse_move       move             coordinate>position
+    left_click       click            coordinate>position text>modifiers?
+    right_click      right_click      coordinate>position text>modifiers?
+    middle_click     middle_click     coordinate>position text>modifiers?
+    double_click     double_click     coordinate>position text>modifiers?
+    triple_click     triple_click     coordinate>position text>modifiers?
+    left_click_drag  drag             coordinate>end
+    scroll           scroll           pixels>ticks coordinate>position? text>modifiers?
+    hscroll          hscroll          pixels>ticks coordinate>position?
+    wait             wait             time>seconds? seconds:1
+    terminate        failed           status=failure
+    terminate        report_complete  status=success
+    terminate        report_complete
+    answer           answer           text
+    interact         ask_person       text?
+    call_user        ask_person       text?
+    click            click            coordinate>position
+    computer_double_click  double_click  coordinate>position
+    drag             drag             coordinate>end
+    hotkey           press_key        keys
+    open_app         open_app         app_name>name
+    screenshot       observe
+    stop             report_complete
+    done             report_complete
+"""),
+    question=NEXT_MOVE,
+    actions=QWEN_ACTIONS,
+)
+_QWEN2_PICTURE = PictureRule(28, 3_136, 12_845_056)
+_TARS = Grammar(
+    name="ui-tars-1.5",
+    matches=r"ui-?tars-?1[.-]5",
+    frame="",
+    example="Answer in this form:\nThought: ...\nAction: click(start_box='(x,y)')",
+    # The models say no amount of a scroll; their makers' executors use five notches.
+    words=words_of_table("""
+    click            click            start_box>position
+    left_double      double_click     start_box>position
+    right_single     right_click      start_box>position
+    drag             drag             start_box>start end_box>end
+    hotkey           press_key        key>keys
+    type             type_text        content>text
+    scroll           scroll           direction=up    start_box>position? ticks:5
+    scroll           scroll           direction=down  start_box>position? ticks:-5
+    scroll           hscroll          direction=left  start_box>position? ticks:-5
+    scroll           hscroll          direction=right start_box>position? ticks:5
+    wait             wait             time>seconds? seconds:5
+    finished         report_complete  content>text?
+    call_user        ask_person
+"""),
+    question="""You are a GUI agent. You are given a task and your action history, with \
+screenshots. You need to perform the next action to complete the task.
+
+## Output Format
+```
+Thought: ...
+Action: ...
+```
+
+## Action Space
+
+click(start_box='<|box_start|>(x1,y1)<|box_end|>')
+left_double(start_box='<|box_start|>(x1,y1)<|box_end|>')
+right_single(start_box='<|box_start|>(x1,y1)<|box_end|>')
+drag(start_box='<|box_start|>(x1,y1)<|box_end|>', end_box='<|box_start|>(x3,y3)<|box_end|>')
+hotkey(key='ctrl c') # Split keys with a space and use lowercase. At most 3 keys.
+type(content='xxx') # Use escape characters \\', \\", and \\n in content. If you want to submit \
+your input, use \\n at the end of content.
+scroll(start_box='<|box_start|>(x1,y1)<|box_end|>', direction='down or up or right or left')
+wait() # Sleep for 5s and take a screenshot to check for any changes.
+finished(content='xxx')
+call_user() # The task is unsolvable, or you need the user's help.
+
+## Note
+- Use English in `Thought` part.
+- Write a small plan and finally summarize your next action (with its target element) in one \
+sentence in `Thought` part.
+
+## User Instruction
+{task}""",
+    begins=r"Action ?[:：](?=\s{0,9}\w{1,60}\()",
+    in_pixels=True,
+    picture=PictureRule(28, 100 * 28**2, 16384 * 28**2),
+    sampling={"temperature": 0, "top_p": 0.7, "max_tokens": 1000},
+    text_apart=True,
+)
+# The first that fits a model's name is meant.
+_ROWS = (
+    _QWEN,
+    _QWEN._replace(
+        name="qwen2.5-vl",
+        matches=r"qwen-?2[.-]5-?vl",
+        actions=re.sub(" triple_click| hscroll| answer", "", QWEN_ACTIONS),
+        in_pixels=True,
+        picture=_QWEN2_PICTURE,
+        screenshots=1,
+    ),
+    _QWEN._replace(
+        name="qwen3.5-xml",
+        matches=r"qwen-?3[.-]?[568](?![0-9b])|qwen-?cua",
+        frame="""# Tools
 
 You have access to the following functions:
 
@@ -9612,127 +9733,31 @@ be nested within <tool_call></tool_call> XML tags
 - Required parameters MUST be specified
 - You may provide optional reasoning for your function call in natural language BEFORE the \
 function call, but NOT after
-</IMPORTANT>"""
-TARS_QUESTION = """You are a GUI agent. You are given a task and your action history, with \
-screenshots. You need to perform the next action to complete the task.
-
-## Output Format
-```
-Thought: ...
-Action: ...
-```
-
-## Action Space
-
-click(start_box='<|box_start|>(x1,y1)<|box_end|>')
-left_double(start_box='<|box_start|>(x1,y1)<|box_end|>')
-right_single(start_box='<|box_start|>(x1,y1)<|box_end|>')
-drag(start_box='<|box_start|>(x1,y1)<|box_end|>', end_box='<|box_start|>(x3,y3)<|box_end|>')
-hotkey(key='ctrl c') # Split keys with a space and use lowercase. At most 3 keys.
-type(content='xxx') # Use escape characters \\', \\", and \\n in content. If you want to submit \
-your input, use \\n at the end of content.
-scroll(start_box='<|box_start|>(x1,y1)<|box_end|>', direction='down or up or right or left')
-wait() # Sleep for 5s and take a screenshot to check for any changes.
-finished(content='xxx')
-call_user() # The task is unsolvable, or you need the user's help.
-
-## Note
-- Use English in `Thought` part.
-- Write a small plan and finally summarize your next action (with its target element) in one \
-sentence in `Thought` part.
-
-## User Instruction
-{task}"""
-TARS2_QUESTION = """You are a GUI agent. You are given a task and your action history, with \
-screenshots. Perform the next action to complete the task, as one call in this form:
-<seed:tool_call>
-<function=click>
-<parameter=point><point>x y</point></parameter>
-</function>
-</seed:tool_call>
-
-The functions, with places on a grid of 0..1000:
-click(point), left_double(point), right_single(point), move_to(point), \
-drag(start_point, end_point), scroll(direction, point), type(content), hotkey(key), wait(time), \
-take_screenshot(), finished(content), call_user()
-
-Previous actions:
-{steps}
-
-Task: {task}"""
-CUA_FRAME = """You are a GUI agent. You are given a task and a screenshot of the screen. You need \
-to perform a series of pyautogui actions to complete the task.
-
-For each step, answer in this form:
-## Thought:
-where you are, and what comes next
-## Action:
-one sentence that says the action
-## Code:
-```python
-one call, such as pyautogui.click(x=0, y=0) or computer.terminate(status='success')
-```"""
-CALL_EXAMPLE = """Answer in this form:
-Action: <one short sentence>
-<tool_call>
-{"name": "computer_use", "arguments": {"action": <action>, ...}}
-</tool_call>"""
-XML_EXAMPLE = """Answer with one call in this form:
+</IMPORTANT>""",
+        example="""Answer with one call in this form:
 <tool_call>
 <function=computer_use>
 <parameter=action>
 ...
 </parameter>
 </function>
-</tool_call>"""
-TARS2_EXAMPLE = """Answer with one call in this form:
-<seed:tool_call>
-<function=click>
-<parameter=point><point>x y</point></parameter>
-</function>
-</seed:tool_call>"""
-
-FARA_ARGUMENTS = (
-    QWEN_ARGUMENTS + ', "press_enter":'
-    ' {"description": "Whether to press Enter after typing, true if left out.",'
-    ' "type": "boolean"}, "delete_existing_text":'
-    ' {"description": "Whether to empty the field before typing.", "type": "boolean"}'
-)
-
-
-# A line is an action, the act that it means, and its arguments as `given>meant`, with a ? where one
-# may be left out. The line counts whose `given=value` stands in the call; what it says without a
-# word is `meant:value`.
-QWEN_WORDS = """
-    key              press_key        keys
-    type             type_text        text
-    mouse_move       move             coordinate>position
-    left_click       click            coordinate>position text>modifiers?
-    right_click      right_click      coordinate>position text>modifiers?
-    middle_click     middle_click     coordinate>position text>modifiers?
-    double_click     double_click     coordinate>position text>modifiers?
-    triple_click     triple_click     coordinate>position text>modifiers?
-    left_click_drag  drag             coordinate>end
-    scroll           scroll           pixels>ticks coordinate>position? text>modifiers?
-    hscroll          hscroll          pixels>ticks coordinate>position?
-    wait             wait             time>seconds? seconds:1
-    terminate        failed           status=failure
-    terminate        report_complete  status=success
-    terminate        report_complete
-    answer           answer           text
-    interact         ask_person       text?
-    call_user        ask_person       text?
-    click            click            coordinate>position
-    computer_double_click  double_click  coordinate>position
-    drag             drag             coordinate>end
-    hotkey           press_key        keys
-    open_app         open_app         app_name>name
-    screenshot       observe
-    stop             report_complete
-    done             report_complete
-"""
-# What Fara does in a browser alone, such as visit_url, has no equal on a desktop.
-FARA_WORDS = """
+</tool_call>""",
+        sampling={"temperature": 0.6, "top_p": 0.95, "top_k": 20, "max_tokens": 8192},
+    ),
+    _QWEN._replace(
+        name="gui-owl-1.5",
+        matches=r"gui-?owl-?1[.-]5|gui-?plus",
+        frame=JSON_FRAME + ACTION_FORMAT,
+        actions=f"{QWEN_ACTIONS} interact",
+        # vLLM knows it by the first name, LM Studio and llama.cpp by the second.
+        sampling={**_QWEN.sampling, "repetition_penalty": 1.05, "repeat_penalty": 1.05},
+    ),
+    _QWEN._replace(
+        name="fara-7b",
+        matches=r"fara-?7b",
+        frame=HELPFUL + JSON_FRAME,
+        # What it does in a browser alone, such as visit_url, has no equal on a desktop.
+        words=words_of_table("""
     key              press_key        keys
     type             type_text        text coordinate>position? press_enter>submit? submit:true
                                       delete_existing_text>clear?
@@ -9742,24 +9767,30 @@ FARA_WORDS = """
     wait             wait             time>seconds
     terminate        failed           status=failure
     terminate        report_complete  status=success
-"""
-# The models say no amount of a scroll; their makers' executors use five notches.
-TARS_WORDS = """
-    click            click            start_box>position
-    left_double      double_click     start_box>position
-    right_single     right_click      start_box>position
-    drag             drag             start_box>start end_box>end
-    hotkey           press_key        key>keys
-    type             type_text        content>text
-    scroll           scroll           direction=up    start_box>position? ticks:5
-    scroll           scroll           direction=down  start_box>position? ticks:-5
-    scroll           hscroll          direction=left  start_box>position? ticks:-5
-    scroll           hscroll          direction=right start_box>position? ticks:5
-    wait             wait             time>seconds? seconds:5
-    finished         report_complete  content>text?
-    call_user        ask_person
-"""
-TARS2_WORDS = """
+"""),
+        actions="key type mouse_move left_click scroll wait terminate",
+        arguments=(
+            QWEN_ARGUMENTS + ', "press_enter":'
+            ' {"description": "Whether to press Enter after typing, true if left out.",'
+            ' "type": "boolean"}, "delete_existing_text":'
+            ' {"description": "Whether to empty the field before typing.", "type": "boolean"}'
+        ),
+        in_pixels=True,
+        picture=PictureRule(28, 4 * 28**2, 16384 * 28**2),
+        sampling={"temperature": 0, "max_tokens": 2048},
+        screenshots=3,
+    ),
+    _TARS,
+    _TARS._replace(
+        name="ui-tars-2",
+        matches=r"ui-?tars-?2(?![0-9]*b)",
+        example="""Answer with one call in this form:
+<seed:tool_call>
+<function=click>
+<parameter=point><point>x y</point></parameter>
+</function>
+</seed:tool_call>""",
+        words=words_of_table("""
     move_to          move             point>position
     take_screenshot  observe
     click            click            point>position
@@ -9775,8 +9806,53 @@ TARS2_WORDS = """
     wait             wait             time>seconds? seconds:5
     finished         report_complete  content>text?
     call_user        ask_person
-"""
-CUA_WORDS = """
+"""),
+        begins="",
+        functions=(),
+        question="""You are a GUI agent. You are given a task and your action history, with \
+screenshots. Perform the next action to complete the task, as one call in this form:
+<seed:tool_call>
+<function=click>
+<parameter=point><point>x y</point></parameter>
+</function>
+</seed:tool_call>
+
+The functions, with places on a grid of 0..1000:
+click(point), left_double(point), right_single(point), move_to(point), \
+drag(start_point, end_point), scroll(direction, point), type(content), hotkey(key), wait(time), \
+take_screenshot(), finished(content), call_user()
+
+Previous actions:
+{steps}
+
+Task: {task}""",
+        in_pixels=False,
+        picture=_QWEN.picture,
+        text_apart=False,
+    ),
+    _TARS._replace(
+        name="ui-tars-1.0",
+        matches=r"ui-?tars",
+        in_pixels=False,
+        picture=PictureRule(28, 100 * 28**2, 2700 * 28**2),
+    ),
+    Grammar(
+        name="opencua",
+        matches=r"opencua(?!.{0,9}a3b)",
+        frame="""You are a GUI agent. You are given a task and a screenshot of the screen. You \
+need to perform a series of pyautogui actions to complete the task.
+
+For each step, answer in this form:
+## Thought:
+where you are, and what comes next
+## Action:
+one sentence that says the action
+## Code:
+```python
+one call, such as pyautogui.click(x=0, y=0) or computer.terminate(status='success')
+```""",
+        example="Answer with ## Thought, ## Action and ## Code, with one call of pyautogui.",
+        words=words_of_table("""
     pyautogui.click        click            coordinate>position button=left
     pyautogui.click        click            coordinate>position
     pyautogui.doubleClick  double_click     coordinate>position
@@ -9793,98 +9869,7 @@ CUA_WORDS = """
     computer.triple_click  triple_click     coordinate>position
     computer.terminate     failed           status=failure
     computer.terminate     report_complete  status=success
-"""
-
-QWEN_ACTIONS = (
-    "key type mouse_move left_click left_click_drag right_click middle_click double_click"
-    " triple_click scroll hscroll wait terminate answer"
-)
-_QWEN = Grammar(
-    name="qwen3-vl",
-    matches=r"qwen-?3-?vl",
-    frame=HELPFUL + JSON_FRAME + ACTION_FORMAT,
-    example=CALL_EXAMPLE,
-    words=words_of_table(QWEN_WORDS),
-    question=NEXT_MOVE,
-    actions=QWEN_ACTIONS,
-)
-_QWEN2_PICTURE = PictureRule(28, 3_136, 12_845_056)
-_TARS = Grammar(
-    name="ui-tars-1.5",
-    matches=r"ui-?tars-?1[.-]5",
-    frame="",
-    example="Answer in this form:\nThought: ...\nAction: click(start_box='(x,y)')",
-    words=words_of_table(TARS_WORDS),
-    question=TARS_QUESTION,
-    begins=r"Action ?[:：](?=\s{0,9}\w{1,60}\()",
-    in_pixels=True,
-    picture=PictureRule(28, 100 * 28**2, 16384 * 28**2),
-    sampling={"temperature": 0, "top_p": 0.7, "max_tokens": 1000},
-    text_apart=True,
-)
-# The first that fits a model's name is meant.
-_ROWS = (
-    _QWEN,
-    _QWEN._replace(
-        name="qwen2.5-vl",
-        matches=r"qwen-?2[.-]5-?vl",
-        actions=re.sub(" triple_click| hscroll| answer", "", QWEN_ACTIONS),
-        in_pixels=True,
-        picture=_QWEN2_PICTURE,
-        screenshots=1,
-    ),
-    _QWEN._replace(
-        name="qwen3.5-xml",
-        matches=r"qwen-?3[.-]?[568](?![0-9b])|qwen-?cua",
-        frame=XML_FRAME,
-        example=XML_EXAMPLE,
-        sampling={"temperature": 0.6, "top_p": 0.95, "top_k": 20, "max_tokens": 8192},
-    ),
-    _QWEN._replace(
-        name="gui-owl-1.5",
-        matches=r"gui-?owl-?1[.-]5|gui-?plus",
-        frame=JSON_FRAME + ACTION_FORMAT,
-        actions=f"{QWEN_ACTIONS} interact",
-        # vLLM knows it by the first name, LM Studio and llama.cpp by the second.
-        sampling={**_QWEN.sampling, "repetition_penalty": 1.05, "repeat_penalty": 1.05},
-    ),
-    _QWEN._replace(
-        name="fara-7b",
-        matches=r"fara-?7b",
-        frame=HELPFUL + JSON_FRAME,
-        words=words_of_table(FARA_WORDS),
-        actions="key type mouse_move left_click scroll wait terminate",
-        arguments=FARA_ARGUMENTS,
-        in_pixels=True,
-        picture=PictureRule(28, 4 * 28**2, 16384 * 28**2),
-        sampling={"temperature": 0, "max_tokens": 2048},
-        screenshots=3,
-    ),
-    _TARS,
-    _TARS._replace(
-        name="ui-tars-2",
-        matches=r"ui-?tars-?2(?![0-9]*b)",
-        example=TARS2_EXAMPLE,
-        words=words_of_table(TARS2_WORDS),
-        begins="",
-        functions=(),
-        question=TARS2_QUESTION,
-        in_pixels=False,
-        picture=_QWEN.picture,
-        text_apart=False,
-    ),
-    _TARS._replace(
-        name="ui-tars-1.0",
-        matches=r"ui-?tars",
-        in_pixels=False,
-        picture=PictureRule(28, 100 * 28**2, 2700 * 28**2),
-    ),
-    Grammar(
-        name="opencua",
-        matches=r"opencua(?!.{0,9}a3b)",
-        frame=CUA_FRAME,
-        example="Answer with ## Thought, ## Action and ## Code, with one call of pyautogui.",
-        words=words_of_table(CUA_WORDS),
+"""),
         question=NEXT_MOVE,
         begins=r"```(?:python|code)?[ \t]{0,9}\n",
         step="# Step {number}:\n## Action:\n{said}",
@@ -10979,9 +10964,8 @@ RUNGS = {
 END_TOKENS = 16  # that a server may count or not
 
 
-# Whose templates switch thinking, and what most unknown ones call that switch.
+# Whose templates switch thinking.
 THINKING_GRAMMARS = ("qwen3.5-xml", TOOLS_GRAMMAR)
-THINKING_SWITCH = "enable_thinking"
 
 
 @dataclass
@@ -11023,7 +11007,7 @@ class Asker:
         # LM Studio and Ollama hand nothing on to the chat template (lmstudio-bug-tracker #1573) and
         # have a switch of their own; elsewhere a template passes over what it does not know.
         if thinking != "auto" and trained_in(model) in THINKING_GRAMMARS:
-            settings["chat_template_kwargs"] = {THINKING_SWITCH: thinking == "on"}
+            settings["chat_template_kwargs"] = {"enable_thinking": thinking == "on"}
         if thinking in model.efforts:  # which has no "auto"
             settings["reasoning_effort"] = model.efforts[thinking]
         calls = self.config.calls
@@ -11874,7 +11858,6 @@ class Eyes:
 # Control check - what an act is aimed at before it, and what Windows tells of it afterwards
 ####################################################################################################
 
-NO_PICTURE = "There is no picture: these lines are all that can be known of the screen."
 LINES_MOST = 40  # of controls that a model is told ...
 LINES_BESIDE = 25  # ... and beside a picture
 LINES_CHARS = 1500
@@ -11971,7 +11954,11 @@ class ControlCheck:
                 lines[f"{plain_line(control.name, 50)} · {control.role} · {place}\n"] = None
         told = "".join([*lines][: LINES_BESIDE if config.vision else LINES_MOST])
         listed = self.hide(told[:LINES_CHARS].rpartition("\n")[0])
-        return listed if config.vision else f"{NO_PICTURE}\n{listed}"
+        if config.vision:
+            return listed
+        return (
+            f"There is no picture: these lines are all that can be known of the screen.\n{listed}"
+        )
 
     def is_called(self, said: str, hit: Control) -> bool:
         """Tells whether that is a name of what is clicked there."""
@@ -12805,12 +12792,6 @@ def can_be_joined(way: Way) -> bool:
 # Deeds - what a run consists of, and what comes of an act by mouse and keyboard
 ####################################################################################################
 
-CLOSER_QUESTION = """CLOSER LOOK: the picture shows a quarter of the screen in full detail; \
-positions are on its own grid. Click this in it, if it is there: {}"""
-WHERE_QUESTION = "Click this, if it is there: {}"
-NOT_CONFIRMED = """At {} is {}; a closer look did not find {} there. Nothing was done. Look \
-for it again; if it is there after all, say the same again."""
-
 # Of files by their paths: how large and old each is, or why nobody knows, and what it holds, if
 # that can be read.
 FileFacts = Mapping[str, tuple[str, bytes | None]]
@@ -13003,10 +12984,6 @@ def touch(run: Run, act: Act, look: Look) -> Deed:
     return deed
 
 
-REPEATED = """You have just done this, and it changed what is there: look at what is there now. If \
-it is meant once more, say the same again. Nothing was done."""
-
-
 # So far around a click, in frame pixels, is looked before it is repeated: the middle of a menu's
 # row looks like an empty page.
 SPOT = Rect(-96, -12, 192, 24)
@@ -13024,7 +13001,11 @@ def object_to(run: Run, act: Act, aim: Aim, frame: Frame) -> None:
         pixel = Rect(*point, 1, 1).scaled(frame.area, frame.rect)
         part = SPOT.moved(pixel.left, pixel.top).intersection(frame.rect)
         if difference(before.clean, frame.clean, frame.width, part=part):
-            raise ToolError(REPEATED, OTHER_CONTROL)
+            raise ToolError(
+                "You have just done this, and it changed what is there: look at what is there now."
+                " If it is meant once more, say the same again. Nothing was done.",
+                OTHER_CONTROL,
+            )
     times = progress.idle[str(act)]
     if times > 1 and not may_repeat:
         told = f"That was done {times} times and changed nothing: do something else."
@@ -13077,13 +13058,22 @@ def aim_closer(run: Run, act: Act, look: Look) -> SeenAct:
             return with_places(act, lambda _: found), closer
     if is_known:  # what Windows says stands above what the model says
         return act, look
-    told = NOT_CONFIRMED.format(act.places[0], quoted_control(hit), in_quotes(name, 60))
-    raise ToolError(told, OTHER_CONTROL)
+    raise ToolError(
+        f"At {act.places[0]} is {quoted_control(hit)}; a closer look did not find"
+        f" {in_quotes(name, 60)} there. Nothing was done. Look for it again; if it is there after"
+        " all, say the same again.",
+        OTHER_CONTROL,
+    )
 
 
 def place_in(run: Run, closer: Look, name: str) -> Coordinate | None:
     """Asks where in a picture is what is called so."""
-    question = (CLOSER_QUESTION if closer.frame.whole else WHERE_QUESTION).format(name)
+    question = f"Click this, if it is there: {name}"
+    if closer.frame.whole:
+        question = (
+            "CLOSER LOOK: the picture shows a quarter of the screen in full detail; positions are"
+            f" on its own grid. Click this in it, if it is there: {name}"
+        )
     grammar = run.grammar
     words = run.profile.vocabulary
     size = Size(closer.frame.width, closer.frame.height)
@@ -13864,7 +13854,6 @@ def begin_turn(run: Run, most: int) -> None:
 QUESTIONS_MOST = 3  # of a task
 # In a row; a model that has seen nothing there looks at one part after the other and does nothing.
 CLOSER_LOOKS_MOST = 2
-LOOKED_ENOUGH = "you looked closer twice and did nothing; do now what the instructions ask for"
 # How the status of a goal begins that is done or given up: few servers hold a model to the three
 # that its tool lists.
 STATUS_FOR_REVIEW = ("DONE", "COMPLETE", "FINISH", "SUCCESS", "BLOCKED", "FAIL")
@@ -13926,7 +13915,8 @@ def perform(run: Run, act: Act, look: Look) -> Deed:
         return Deed(act, f"Not zoomed: {refused}")
     progress.idle[act.name] += 1
     if progress.idle[act.name] > CLOSER_LOOKS_MOST:
-        return Deed(act, f"Not zoomed: {LOOKED_ENOUGH}")
+        told = "you looked closer twice and did nothing; do now what the instructions ask for"
+        return Deed(act, f"Not zoomed: {told}")
     run.eyes.zoom(to_point(args["position"], look.frame.area))
     return Deed(act, "Zoomed in for the next action", helped=progress.is_new_try(act))
 
@@ -14377,12 +14367,8 @@ CHANGED: region {region} on the grid
 NOTE: the last {stalled} turns made no progress; do something different.
 CURRENT_TURN: {turn!s} of {most!s}
 {call}"""
-# A small model that is asked to check the last action reports a status instead of acting.
-CALL_NEXT = "If the last action worked, do what {} next: call one tool."
-CALL_FIRST = "Nothing was done yet. Do the first step of {}: call one tool."
 CLOSER_PICTURE = """CLOSER LOOK: the picture shows a quarter of the screen in full detail; \
 positions are on its own grid. After one action it shows all again."""
-ONLY_DESKTOP = "none, only the desktop: no program is open. open_app starts one"
 
 
 REVIEW_QUESTION = """Review the recent actions: is there progress, failure, completion? Give the \
@@ -14540,11 +14526,19 @@ class TwoAgents(Loop):
         last = progress.memory.get_last_action_for_validation()
         behind = [*filterfalse(partial(same_window, look.frame.window), run.eyes.windows())]
         orders = run.profile.report.orders if progress.execution_instructions else "TASK"
-        asks = f"{orders} {'ask' if orders.endswith('S') else 'asks'} for"
+        call = f"Nothing was done yet. Do the first step of {orders}: call one tool."
+        if progress.touched:
+            # A small model that is asked to check the last action reports a status instead of
+            # acting.
+            ask = "ask" if orders.endswith("S") else "asks"
+            call = f"If the last action worked, do what {orders} {ask} for next: call one tool."
+        window = title_text(look.frame.window)
+        if is_desktop(look.frame.window):
+            window = "none, only the desktop: no program is open. open_app starts one"
         return fill_form(
             EXECUTOR_FORM,
-            call=CALL_NEXT.format(asks) if progress.touched else CALL_FIRST.format(orders),
-            window=ONLY_DESKTOP if is_desktop(look.frame.window) else title_text(look.frame.window),
+            call=call,
+            window=window,
             closer=CLOSER_PICTURE if look.frame.whole else "",
             listed=listed and LISTED.format(listed),
             behind=windows_text(behind) if behind else "",
@@ -17435,9 +17429,6 @@ class DescribedStory(Story):
         return reply.text
 
 
-DESCRIBED_LOOPS = {"two_agent": DescribedAgents, "chat": DescribedChat, "story": DescribedStory}
-
-
 def chosen_profile(name: str, config: Config) -> Profile:
     """Returns a profile as the settings want it."""
     profile = PROFILES[name]
@@ -17456,7 +17447,7 @@ def chosen_profile(name: str, config: Config) -> Profile:
             roles=roles,
             repeats=True,
             turns_an_act=1,
-            loops=DESCRIBED_LOOPS,
+            loops={"two_agent": DescribedAgents, "chat": DescribedChat, "story": DescribedStory},
             **DESCRIBED_PROFILES.get(name, {}),
         )
     role = profile.roles["executor"]
@@ -18201,18 +18192,17 @@ DEMO_STEPS = (
     DemoStep("^double_click", "The desktop shows the Notes icon and no window", "Notes icon"),
     DemoStep(DEMO_CLICK, "The desktop shows the Notes icon and no window", "Notes icon"),
 )
-DEMO_EVIDENCE = (
-    ". The text area holds the note, the status line counts its characters"
-    " and the title bar says Saved."
-)
 DEMO_STUCK = DemoStep("^report_(goal|progress)", "None of the known controls can be seen")
 # The acts of those who are sent no tools, by a word of their prompt: the names of the arguments.
-DEMO_DRAWING = f"TASK: {DEMO_DRAW}"
-DEMO_STORY = '"observation"'
 DEMO_NATIVE = '"computer_use"'
 DEMO_ACTS: Mapping[str, Mapping[str, str]] = {
-    DEMO_DRAWING: {"double_click": "x1 y1", "drag": ""},
-    DEMO_STORY: {"double_click": "x1 y1 label", "click": "x1 y1 label", "type": "text", "done": ""},
+    f"TASK: {DEMO_DRAW}": {"double_click": "x1 y1", "drag": ""},
+    '"observation"': {  # as a story has it
+        "double_click": "x1 y1 label",
+        "click": "x1 y1 label",
+        "type": "text",
+        "done": "",
+    },
     DEMO_NATIVE: {
         "double_click": "coordinate",
         "left_click": "coordinate",
@@ -18290,6 +18280,12 @@ def demo_reply(request: Mapping[str, Any]) -> JsonDict:
 def _demo_values(step: DemoStep, target: str, place: Coordinate, note: str) -> dict[str, object]:
     # By the names of arguments.
     at = [place.x, place.y]
+    evidence = step.why
+    if target:
+        evidence += (
+            ". The text area holds the note, the status line counts its characters"
+            " and the title bar says Saved."
+        )
     return {
         "element_name": target,
         "label": target,
@@ -18300,7 +18296,7 @@ def _demo_values(step: DemoStep, target: str, place: Coordinate, note: str) -> d
         "position": at,
         "box": at,
         "coordinate": at,
-        "evidence": step.why + (DEMO_EVIDENCE if target else ""),
+        "evidence": evidence,
         "done_when": ["the green mark says Saved."],
         "completion_status": "BLOCKED",
         "status": "success" if step.tool == DEMO_DONE else "BLOCKED",
@@ -18442,7 +18438,6 @@ MCP_PROFILE = Profile(
     "mcp", "what a client calls", "chat", MCP_WORDS, {"executor": Role("client", "")}
 )
 MCP_HARMLESS = "observe wait move scroll_down scroll_up scroll_at focus_window".split()
-MCP_LOOK = {"type": "boolean", "description": "a picture of the screen afterwards, too"}
 MCP_ADVICE = """These tools look at and act on the person's real desktop. Places are [x, y] from 0 \
 to 1000 over the whole picture, [0, 0] is top left; never pixels. Look first (observe), call one \
 tool at a time, and look again (observe, or look=true) before you act on what you have not seen. \
@@ -18465,7 +18460,8 @@ def mcp_answers() -> Mapping[str, JsonDict]:
         name = tool["name"]
         takes = tool.pop("parameters")
         if name in HANDS:
-            takes["properties"]["look"] = MCP_LOOK
+            after = "a picture of the screen afterwards, too"
+            takes["properties"]["look"] = {"type": "boolean", "description": after}
         tool["inputSchema"] = takes
         tool["annotations"] = {
             "readOnlyHint": name in ("observe", "wait"),
