@@ -774,6 +774,9 @@ def squeezed(text: str) -> str:
     return "".join(letters).casefold()
 
 
+IMAGE_DATA = re.compile(r"data:image/\w+;base64,([A-Za-z0-9+/=]{64,})")
+
+
 class Secrets:
     """Values that are typed by name: the model and every file know {{NAME}} only."""
 
@@ -834,10 +837,13 @@ class Secrets:
             return {self.hide(key): self.hide(item) for key, item in value.items()}
         if isinstance(value, (list, tuple)):
             return [self.hide(item) for item in value]
-        if not isinstance(value, str) or value.startswith("data:image/"):
+        if not isinstance(value, str):
             return value
+        image = IMAGE_DATA.match(value)
+        begin = image.end() if image else 0
         names = [*self._names.values()]
-        text = self._finder.sub(lambda found: names[(found.lastindex or 0) - 1], value)
+        text = self._finder.sub(lambda found: names[(found.lastindex or 0) - 1], value[begin:])
+        text = value[:begin] + text
         # Without the beginnings of values that `cut` left. A shorter one stays: whether it is
         # hidden would tell how a value begins.
         for spelling, name in self._names.items() if CUT in text else ():
@@ -951,7 +957,7 @@ def in_quotes(text: str, most: int) -> str:
 
 def redact(text: str) -> str:
     """Returns a text with the length and the SHA-256 of image data in its place."""
-    pieces = re.split(r"data:image/\w+;base64,([A-Za-z0-9+/=]{64,})", text)
+    pieces = IMAGE_DATA.split(text)
     for place in range(1, len(pieces), 2):
         data = pieces[place]
         digest = hashlib.sha256(data.encode()).hexdigest()

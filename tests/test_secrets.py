@@ -92,6 +92,13 @@ class Values(unittest.TestCase):
         ):
             self.assertEqual(hide(written), written)
 
+    def test_of_a_text_only_the_data_of_a_picture_at_its_beginning_is_passed_over(self) -> None:
+        hide = agent.Secrets({"PW": "hunter2-secret"}).hide
+        picture = f"data:image/png;base64,{'A' * 64}"
+        self.assertEqual(hide(picture), picture)
+        for begin in ("data:image/ ", "data:image/png;base64,AAAA ", f"{picture} ", f"a {picture} "):
+            self.assertEqual(hide(f"{begin}hunter2-secret"), f"{begin}{{{{PW}}}}")
+
     def test_what_is_hidden_in_any_case_may_be_no_word_of_the_files_in_any_case(self) -> None:
         for value, refused in (
             ("EXECUTION-Instructions", True),
