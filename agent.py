@@ -14795,7 +14795,7 @@ ERROR_TYPES = {
 
 def refusal(kind: str, text: str, errors: Mapping[str, str] = {}) -> JsonDict:
     told = {**ERROR_TYPES, **errors}.get(kind, kind)
-    return {"ok": False, "error": {"type": told, "message": text}}
+    return {"ok": False, "error": {"type": told or "error", "message": text}}
 
 
 SCREENSHOTS_KEPT = 2  # as described

@@ -257,7 +257,9 @@ class Acts(ClientCase):
                 {"task": TASK, "profile": "x"},
                 {"task": "Another one"},  # than the demo knows
             ):
-                self.assertFalse(client.call("run_task", **arguments)[0]["ok"], arguments)
+                answer, _ = client.call("run_task", **arguments)
+                self.assertFalse(answer["ok"], arguments)
+                self.assertTrue(answer["error"]["type"], arguments)
             wanted = {"task": TASK, "profile": "chat"}
             result = client.ask(
                 "tools/call", name="run_task", arguments=wanted, _meta={"progressToken": 0}
