@@ -12707,11 +12707,12 @@ def values_given(items: Iterable[str]) -> dict[str, str]:
     """Reads NAME=TEXT; raises ConfigError."""
     values: dict[str, str] = {}
     for item in items:
-        name, equals, text = item.partition("=")
+        said, equals, text = item.partition("=")
+        name = said.strip()
         if not equals or name in values:
             told = f"such as city=Basel, each name once, not {item[:60]!r}"
             raise ConfigError(f"--with takes NAME=TEXT {told}.")
-        values[name.strip()] = text
+        values[name] = text
     return values
 
 
@@ -20519,7 +20520,7 @@ class CommandParser(ArgumentParser):
 
 
 def command_line() -> ArgumentParser:
-    parser = CommandParser(add_help=False)
+    parser = CommandParser(add_help=False, allow_abbrev=False)
     parser.add_argument("words", nargs="?")
     for names, operands in OPTIONS:
         form = re.sub("[A-Z=]+", "X", operands)
@@ -20686,18 +20687,26 @@ allow_risky blocked_windows allowed_windows stop_hotkey dump_dir"""
 SCHEDULE_MOST = 261  # characters that schtasks takes
 
 
-def schedule_line(at: str, words: Sequence[str], task: str) -> str:
-    """Gives the line that has Windows start a command daily; raises ConfigError."""
+def schedule_line(at: str, said: Iterable[str], task: str) -> str:
+    """Gives the line that has Windows start what was said daily; raises ConfigError."""
     if not re.fullmatch(r"([01]\d|2[0-3]):[0-5]\d", at):
         raise ConfigError(f"--schedule takes a time such as 07:30, not {at[:40]!r}.")
-    for word in words:
-        if '"' in word or word.endswith("\\"):
+    words = []
+    left = iter(said)
+    for word in left:
+        if word == "--schedule":
+            next(left)  # its time
+        elif not word.startswith("--schedule="):
+            words.append(word)
+    folder = os.getcwd()
+    program = (sys.executable, os.path.abspath(__file__))
+    for part in (folder, *program, *words):
+        if re.search(r'["&|<>^]|\\\Z|%.*%', part):
             raise ConfigError(
-                f"--schedule: {plain_line(word, 60)} has a quote, or ends in a backslash, which"
-                " cannot be quoted for Windows: say it without."
+                f"--schedule: {plain_line(part, 60)} has a quote, &, |, <, >, ^ or two %, or ends in"
+                " a backslash, which cannot be quoted for Windows: say it without."
             )
-    said = " ".join(f'"{word}"' for word in (sys.executable, os.path.abspath(__file__), *words))
-    command = f'cmd /c cd /d "{os.getcwd()}" && {said}'
+    command = f'cmd /c cd /d "{folder}" && ' + " ".join(f'"{part}"' for part in (*program, *words))
     if len(command) > SCHEDULE_MOST:
         raise ConfigError(
             f"Windows takes {SCHEDULE_MOST} characters at most, and this command has"
@@ -20787,10 +20796,7 @@ def look_back(options: Namespace) -> Iterator[str]:
     elif options.help is not None:
         yield HELP
     elif options.schedule:
-        said = [*options.said]
-        at = next(at for at, word in enumerate(said) if word.startswith("--schedule"))
-        del said[at : at + 2 - ("=" in said[at])]
-        yield schedule_line(options.schedule, said, options.task or "")
+        yield schedule_line(options.schedule, options.said, options.task or "")
     elif options.settings is not None:
         yield from settings_table(options.settings)
     elif options.manifest:

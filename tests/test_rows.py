@@ -1306,6 +1306,7 @@ class Words(RowsCase):
                 "name what does in the task, as {city}, or show it once with --teach",
             ),
             (f"--again|{TASK}|--rows|x.csv", "cannot be read: No such file"),
+            (f"--again|{TASK}|--with|name=1|--with| name=2", "each name once, not ' name=2'"),
             ("--again|other|--demo|--rows|x.csv", "show it once with --teach NAME"),
             (f"--again|{TASK}|--rows|x.csv|--max-rows|0", "max_rows"),
             (f"--again|{TASK}|--rows|x.csv|--schedule|25:00", "takes a time such as 07:30"),
@@ -1339,6 +1340,9 @@ class Words(RowsCase):
         self.assertIn("schtasks /Create /SC DAILY /ST 07:30", line)
         self.assertIn(f'\\"--again\\" \\"{TASK}\\" \\"--rows\\" \\"c.csv\\""', line)
         self.assertNotIn("--schedule", line)
+        _, out, _ = self.main("--schedule=06:30", "--again", TASK, "--schedule", "07:30")
+        self.assertIn("/ST 07:30", out)
+        self.assertNotIn("--schedule", out)
 
 
 def on_form(control: Control, tool: str, **args: Any) -> dict[str, Any]:
