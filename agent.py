@@ -12434,7 +12434,7 @@ class Way:
     checks: list[str] = field(default_factory=list)  # that proved its task; none: it is repeated
     ended: float = 0.0  # seconds since 1970
     next: int = 0  # the step that is expected, from 0
-    reach: int = 1  # so many steps may be next: more than one after it was left to the model
+    reach: int = 1  # of so many steps one may be next: 1 as long as the model did none of them
     left: bool = False  # to the model, until that has acted
     is_new: bool = False  # its steps are what the model does for the first row of a table
 
@@ -14316,7 +14316,7 @@ class Repeat(Loop):
         if not way.checks or not run.session.has_model:
             raise End(why)
         way.left = True
-        if way.reach == 1:  # else it was not joined again
+        if way.reach == 1:  # it was followed until now; else it was looked for, and not joined
             way.reach = JOINED_AT - 1
             run.progress.needs_review = True
             name = way.folder.name
@@ -19291,6 +19291,14 @@ class ShownStep:
 class Recorder:
     """Turns what the person does into steps."""
 
+    # A note comes after what it tells of, and a look takes time: what an act was done to is told by
+    # looks that were complete before it, and what came of it by one that began after it:
+    #
+    #     look at the keyboard, looks where the mouse rests | act | reading: a look at the keyboard,
+    #     which is the next such look, and at the last step's control | the next act
+    #
+    # A reading counts once it is known that it was complete before the next act.
+
     eyes: Eyes
     controls: ControlCheck
     say: Say
@@ -19855,8 +19863,12 @@ class TableRow(RowRecord):
 class Table(Way):
     """What is done, and the rows that it is done for; without steps the model does the first."""
 
-    names: Sequence[str] = ()  # of the values
-    hidden: Collection[str] = ()  # of those that are secrets
+    # What differs from row to row has a name. A step has the name in `value`, or types a secret's
+    # in double braces; a check has it in braces. A row has what is meant in `values`, of a secret
+    # its name in double braces, and that in `secrets`.
+
+    names: Sequence[str] = ()
+    hidden: Collection[str] = ()  # of these the ones that are secrets
     rows: Sequence[TableRow] = ()
     rest: list[TableRow] = field(default_factory=list)  # that are not over
     goes_on: bool = False  # after a row that is not done
@@ -20064,7 +20076,7 @@ def take_earlier(run: Run, table: Table) -> None:
         # Of each row the last record.
         earlier += {row.key: row for row in journal.records if isinstance(row, RowRecord)}.values()
     file = run.logger.hide(table.rows[0].table)
-    # What this table's own runs did counts most, then what is known to be of another one.
+    # The last in this order counts: of what this table's own runs did, else of another table's.
     earlier.sort(
         key=lambda old: (old.outcome != NOT_BEGUN, old.table == file, old.outcome in THERE)
     )
@@ -20112,7 +20124,7 @@ class RowRepeat(Repeat):
             elif valued and not chooses and step.act.name not in UNSENDING:
                 sending.append(at)
         self.sending = sending or valued
-        self.checked = 0  # so many steps were read back, and sent
+        self.checked = 0  # the steps before this one were read back, and sent
         self.unread: set[str] = set()  # fields that nobody can read
         self.checks = [*map(self.secrets.fill, way.checks)]  # told to nobody
         self.files = file_facts(*self.checks)
@@ -20325,6 +20337,7 @@ def learn(run: Run, table: Table, row: TableRow, first: int) -> None:
 
 def do_row(run: Run, table: Table, row: TableRow) -> None:
     """Does the acts for one row, and records what became of it, however it ends."""
+    # While they are done its outcome is "" as long as nothing can have been sent, then "unsure".
     old = run.progress
     begun = run.clock.now()
     requests = run.session.requests
