@@ -18860,7 +18860,7 @@ class Terminal:
             way = way_for(root, task, True, bool(options.given))
             if not way:
                 self.say("No run of this task was proven done, so that the model decides.")
-            return way and with_values(way, values_given(options.given))
+            return way and with_values(way, options.given)
         if old:
             gone = ""
             done = 0  # so many of its steps, for this task
@@ -19863,12 +19863,10 @@ class TableRow(RowRecord):
 class Table(Way):
     """What is done, and the rows that it is done for; without steps the model does the first."""
 
-    # What differs from row to row has a name. A step has the name in `value`, or types a secret's
-    # in double braces; a check has it in braces. A row has what is meant in `values`, of a secret
-    # its name in double braces, and that in `secrets`.
-
+    # What differs from row to row: a step has its name in `value`, or types it in double braces if
+    # it is a secret, as it then stands in a row's `values`, too.
     names: Sequence[str] = ()
-    hidden: Collection[str] = ()  # of these the ones that are secrets
+    hidden: Collection[str] = ()  # of those that are secrets
     rows: Sequence[TableRow] = ()
     rest: list[TableRow] = field(default_factory=list)  # that are not over
     goes_on: bool = False  # after a row that is not done
@@ -19981,8 +19979,7 @@ def table_of(
         )
     copy = Path(options.results) if options.results else None
     table = Table(**vars(way), names=names, hidden=hidden, goes_on=options.rows_on, copy=copy)
-    constants = values_given(options.given)
-    rows = read_rows(Path(options.rows), table, constants, config.max_rows, known)
+    rows = read_rows(Path(options.rows), table, options.given, config.max_rows, known)
     only: set[int] = set()
     for part in (options.only_rows or f"1-{len(rows)}").split(","):
         ends = re.fullmatch(r" *(\d{1,6})(?:-(\d{1,6}))? *", part)
@@ -20129,11 +20126,12 @@ class RowRepeat(Repeat):
         self.checks = [*map(self.secrets.fill, way.checks)]  # told to nobody
         self.files = file_facts(*self.checks)
         # Of a file that held it before, "Anna" may be a part of another row's "Hanna".
-        self.held = {one.check for one in self.ruled(self.files) if one.why == FILE_HOLDS_IT}
+        rulings = self.ruled(self.files).values()
+        self.held = {one.check for one in rulings if one.why == FILE_HOLDS_IT}
 
-    def ruled(self, files: FileFacts) -> list[Ruling]:
+    def ruled(self, files: FileFacts) -> dict[str, Ruling]:
         """Rules on the checks that files decide."""
-        return [*rulings_by_files(self.checks, self.files, files, "")]
+        return {one.check: one for one in rulings_by_files(self.checks, self.files, files, "")}
 
     def wait_for_place(self) -> SeenAct | None:
         found = super().wait_for_place()
@@ -20202,7 +20200,7 @@ class RowRepeat(Repeat):
 
         Only files and lists tell what is `lasting`: a form may show the row before.
         """
-        by_file = {one.check: one.holds for one in self.ruled(file_facts(*self.checks))}
+        by_file = self.ruled(file_facts(*self.checks))
         known = [
             (name, text.translate(NO_QUOTES))
             for name, text in (texts_shown(self.run, lasting) if self.checks else ())
@@ -20210,8 +20208,9 @@ class RowRepeat(Repeat):
         values = {name: text.translate(NO_QUOTES) for name, text in self.row.values.items()}
         for said, check in zip(self.table.checks, self.checks, strict=True):
             plain = self.secrets.fill(with_texts(said, values))
-            by_screen = is_shown(plain, known, plain)
-            holds = by_screen if check in self.held else by_file.get(check, by_screen)
+            holds = is_shown(plain, known, plain)
+            if check in by_file.keys() - self.held:
+                holds = by_file[check].holds
             if check == said or not holds:
                 return False
         return bool(self.checks)
@@ -20223,10 +20222,10 @@ class RowRepeat(Repeat):
             if self.is_shown():
                 raise End(Outcome("completed", f"Windows shows it: {checks}"))
             self.run.clock.sleep(READ_S)
-        is_denied = not all(one.holds for one in self.ruled(file_facts(*self.checks)))
-        if checks and (is_denied or not self.run.session.has_model):
-            raise End(Outcome("not_proven", f"Windows does not show it: {checks}"))
         if checks:
+            rulings = self.ruled(file_facts(*self.checks)).values()
+            if not self.run.session.has_model or not all(one.holds for one in rulings):
+                raise End(Outcome("not_proven", f"Windows does not show it: {checks}"))
             super().end(last)
         if self.unread:
             told = f"There is no check, and nobody can read {', '.join(self.unread)}."
@@ -20536,8 +20535,8 @@ def command_line() -> ArgumentParser:
     parser = CommandParser(add_help=False, allow_abbrev=False)
     parser.add_argument("words", nargs="?")
     for names, operands in OPTIONS:
-        form = re.sub("[A-Z=]+", "X", operands)
-        parser.add_argument(*names.split(), **(OPERANDS.get(operands) or OPERANDS[form]))
+        form = operands if operands in OPERANDS else re.sub("[A-Z=]+", "X", operands)
+        parser.add_argument(*names.split(), **OPERANDS[form])
     return parser
 
 
@@ -20568,7 +20567,7 @@ def read_options(argv: Sequence[str] | None) -> Namespace:
         profile=options.profile or "planner",
         quiet=options.quiet or bool(options.rows),  # of which there is a line each
         by_client=False,
-        given=vars(options)["with"],
+        given=values_given(vars(options)["with"]),
         said=sys.argv[1:] if argv is None else argv,
     )
     return options
@@ -20592,7 +20591,7 @@ def refuse_idle_words(options: Namespace) -> None:
 
 
 def read_config(
-    options: Namespace, environ: Mapping[str, str], recorded: Mapping[str, Any] = {}
+    options: Namespace, environ: Mapping[str, str] = os.environ, recorded: Mapping[str, Any] = {}
 ) -> Config:
     """Defaults <- profile <- described <- file <- recorded <- environment <- command line.
 
@@ -20813,9 +20812,9 @@ def look_back(options: Namespace) -> Iterator[str]:
     elif options.settings is not None:
         yield from settings_table(options.settings)
     elif options.manifest:
-        yield from manifest(read_config(options, os.environ))
+        yield from manifest(read_config(options))
     else:
-        config = read_config(options, os.environ)
+        config = read_config(options)
         root = Path(config.dump_dir)
         if options.print_config:
             yield client_config(config.dump_dir)
@@ -20981,7 +20980,7 @@ def old_run(options: Namespace, config: Config) -> tuple[Path | None, Way | None
     by_client = run.by_client and not options.task
     vars(options).update(demo=drawn, by_client=by_client, task=options.task or run.task)
     if repeats:
-        return None, with_values(recorded_way(folder), values_given(options.given))
+        return None, with_values(recorded_way(folder), options.given)
     options.profile = run.profile
     return folder, None
 
@@ -21006,12 +21005,12 @@ def start(options: Namespace, stop: Stop) -> int:
         is_for_copying = options.schedule or options.print_config  # so that it is in one piece
         say(lines if is_for_copying else "\n".join(map(in_columns, lines.split("\n"))))
         return 0
-    config = read_config(options, os.environ)
+    config = read_config(options)
     if options.scenario:
         options.task = scenario(options.profile, options.scenario, config.scenarios_file)
     old, way = old_run(options, config)
     # As the profile of the old run is known now, and what its repetition needs.
-    config = read_config(options, os.environ, way.settings if way else {})
+    config = read_config(options, recorded=way.settings if way else {})
     refuse_idle_run(options, config)
     secrets = read_secrets(options.secret, options.api_key)
     clock = SystemClock(stop)
@@ -21088,7 +21087,7 @@ def serve_client(options: Namespace, actuator: Actuator, terminal: Terminal) -> 
                 arguments = json_object(found_at(call, "params.arguments"))
                 act = MCP_WORDS.parse(ToolCall("run_task", arguments), by_model=True)
                 given = Namespace(**{**vars(options), **act.given, "by_client": True})
-            config = read_config(given, os.environ)
+            config = read_config(given)
             refuse_idle_run(given, config)
             if not given.task:  # which ends, the server does not: no call is counted as a step
                 config = replace(config, max_steps=sys.maxsize, minutes_most=0.0)
@@ -21171,7 +21170,7 @@ def next_task(options: Namespace, run: Run, terminal: Terminal) -> str:
     """Asks for a task, and whether to repeat what was done for it before; returns "" for none."""
     if not _person_is_there() or options.task or options.demo:
         return ""
-    vars(options).update(again=False, rows=None, given=[])  # which were for the one before
+    vars(options).update(again=False, rows=None, given={})  # which were for the one before
     try:
         answer = terminal.ask("Anything else? Type the next task, or press Enter to end.")
         task = terminal.hide(answer)

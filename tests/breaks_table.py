@@ -56,7 +56,7 @@ ROWS = (
     ("way-pointer", "Way", "the pointer of then and of now tells nothing", "refuse_other_pixels", "spared = [place.eyes.pointer, ", "spared = ["),
     ("rows-read", "Rows", "what was typed is read back before it is sent", "RowRepeat.wait_for_place", "            self.read_back()\n", ""),
     ("rows-intent", "Rows", "that a row is sent is on the disk before it is", "RowRepeat.wait_for_place", "tell_row(self.run, self.table, self.row)", "pass"),
-    ("rows-before", "Rows", "a file proves nothing that it held before", "RowRepeat.is_shown", "if check in self.held", "if False"),
+    ("rows-before", "Rows", "a file proves nothing that it held before", "RowRepeat.is_shown", "by_file.keys() - self.held", "by_file"),
     ("rows-earlier", "Rows", "a row that may be there is not entered again", "take_earlier", "in KNOWN", "in THERE"),
     ("rows-table", "Rows", "a row of another table is not over for being done there", "take_earlier", "if answer is None and source != file:", "if False:"),
     ("rows-foreseen", "Rows", "one yes is for what was shown, in all rows", "ask_about_table", "run.actuator.foreseen = hands.foreseen", "pass"),

@@ -1482,6 +1482,31 @@ class InWords(WordsCase):
                 self.assertEqual((code, self.outcomes()), (0, ["done"] * 2), out)
                 self.assertEqual(self.book.records, [self.first, ("Otto", "")])
 
+    def test_a_text_that_enter_behind_it_sends_is_read_before_and_gone_after_that(self) -> None:
+        press = self.book.key
+
+        def key(name: str, down: bool) -> None:
+            press(name, down)
+            if down and name == "enter":
+                self.book.enter()
+
+        for name in ("submit", "line break"):
+            with self.subTest(name):
+                self.book = Book(self.clock)
+                shutil.rmtree(self.folder / "dumps", ignore_errors=True)
+                press = self.book.key
+                self.book.key = key  # type: ignore[method-assign]
+                acts = [*enters("Meier, Anna", "Basel")][:3]
+                more = {"text": "Basel", "submit": True} if name == "submit" else {"text": "Basel\n"}
+                acts.append(call("type_text_input", **more))
+                code, out = self.entered('"Meier, Anna";Basel', "Otto;Bern", acts=acts)
+                self.assertEqual((code, self.outcomes()), (0, ["done"] * 2), out)
+                self.assertEqual(self.book.records, [self.first, ("Otto", "Bern")])
+                self.book = Book(self.clock)
+                self.book.key, self.book.fits = key, 3  # type: ignore[method-assign]
+                press = Book.key.__get__(self.book)
+                shutil.rmtree(self.folder / "dumps" / "run_0002", ignore_errors=True)
+
     def test_memory_has_room_for_as_many_acts_as_elsewhere(self) -> None:
         few = ("--set", "memory_compression_threshold=4")
         self.entered('"Meier, Anna";Basel', options=few)

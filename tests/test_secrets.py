@@ -96,7 +96,12 @@ class Values(unittest.TestCase):
         hide = agent.Secrets({"PW": "hunter2-secret"}).hide
         picture = f"data:image/png;base64,{'A' * 64}"
         self.assertEqual(hide(picture), picture)
-        for begin in ("data:image/ ", "data:image/png;base64,AAAA ", f"{picture} ", f"a {picture} "):
+        for begin in (
+            "data:image/ ",
+            "data:image/png;base64,AAAA ",
+            f"{picture} ",
+            f"a {picture} ",
+        ):
             self.assertEqual(hide(f"{begin}hunter2-secret"), f"{begin}{{{{PW}}}}")
 
     def test_what_is_hidden_in_any_case_may_be_no_word_of_the_files_in_any_case(self) -> None:
