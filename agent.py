@@ -12454,12 +12454,22 @@ WAIT_PATIENCE_S = 60.0  # than when the model had to wait for it
 AT_MOUSE = {"click_here": "click", "scroll_here": "scroll_at"}
 
 
+def entered_apart(act: Act) -> list[Act]:
+    """Gives each Enter behind a text an act of its own, before which the text can be read."""
+    text = act.text.removesuffix("\n")
+    enters = ("submit" in act.args) + len(act.text) - len(text)
+    args = {name: value for name, value in act.args.items() if name != "submit"}
+    typed = replace(act, args={**args, "text": text}) if enters else act
+    return [typed, *[replace(act, name="press_key", args={"key": "enter"})] * enters]
+
+
 def recorded_way(folder: Path, after: int = 0) -> Way:
     """Reads the acts that were performed whole after a turn of a run; raises AgentError."""
     journal = read_journal(folder)
     words = Vocabulary({name: name for name in HANDS})
     steps: list[Step] = []
     settings: JsonDict = {}
+    by_hand = False
     look = LookRecord()
     intent = IntentRecord()
     place = NO_PLACE
@@ -12468,6 +12478,7 @@ def recorded_way(folder: Path, after: int = 0) -> Way:
     for record in journal.records:
         if isinstance(record, RunRecord):
             settings["area"] = record.config.get("area", Config.area)
+            by_hand = record.model == BY_HAND
         elif isinstance(record, LookRecord):
             look = record
             if mouse and not any(look.pointer):  # of an older version, which did not tell it
@@ -12493,8 +12504,11 @@ def recorded_way(folder: Path, after: int = 0) -> Way:
                 if isinstance(value, dict):  # a place, which is [x, y] in a call
                     mouse = [value.get("x"), value.get("y")]
                     args[name] = mouse
-            act = replace(words.parse(ToolCall(tool, args)), way=len(steps) + 1)
-            if record.turn > after:
+            acts = [words.parse(ToolCall(tool, args))]
+            if place.control and not by_hand:
+                acts = entered_apart(*acts)
+            for act in acts if record.turn > after else ():
+                act = replace(act, way=len(steps) + 1)
                 kept = (intent.value, intent.checked)
                 steps.append(Step(act, folder, look, place, patience_s, *kept))
             if any(look.part) or look.title is None:
