@@ -10527,7 +10527,8 @@ def hold_alone(stream: IO[str]) -> bool:
             import msvcrt
 
             os.lseek(stream.fileno(), HELD_BYTE, os.SEEK_SET)
-            msvcrt.locking(stream.fileno(), msvcrt.LK_NBLCK, 1)
+            # For a moment one holds it that only asks whether anyone does.
+            patiently(partial(msvcrt.locking, stream.fileno(), msvcrt.LK_NBLCK, 1))
         else:
             import fcntl
 
@@ -20729,8 +20730,8 @@ def schedule_line(at: str, said: Iterable[str], task: str) -> str:
     for part in (folder, *program, *words):
         if re.search(r'["&|<>^]|\\\Z|%.*%', part):
             raise ConfigError(
-                f"--schedule: {plain_line(part, 60)} has a quote, &, |, <, >, ^ or two %, or ends in"
-                " a backslash, which cannot be quoted for Windows: say it without."
+                f"--schedule: {plain_line(part, 60)} has a quote, &, |, <, >, ^ or two %, or ends"
+                " in a backslash, which cannot be quoted for Windows: say it without."
             )
     command = f'cmd /c cd /d "{folder}" && ' + " ".join(f'"{part}"' for part in (*program, *words))
     if len(command) > SCHEDULE_MOST:

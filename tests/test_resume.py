@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import errno
 import functools
 import io
 import itertools
 import json
 import os
 import shutil
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import fields, replace
@@ -359,6 +361,18 @@ class InFront(EngineCase):
 
 
 class Alone(CommandLineCase):
+    def test_who_only_asks_whether_a_run_is_worked_on_keeps_nobody_from_it(self) -> None:
+        self.main("--demo", "--max-steps", "1")
+        held = PermissionError(errno.EACCES, "Permission denied")
+        windows = mock.Mock(locking=mock.Mock(side_effect=[held, held, None]))
+        with (
+            mock.patch.object(sys, "platform", "win32"),
+            mock.patch.dict(sys.modules, msvcrt=windows),
+            mock.patch.object(time, "sleep"),
+        ):
+            agent.ExecutionLogger(agent.load_config({}), old=self.run_folder()).close()
+        self.assertEqual(windows.locking.call_count, 3)
+
     def test_a_run_that_another_process_works_on_is_not_resumed(self) -> None:
         self.main("--demo", "--max-steps", "1")
         journal = self.run_folder() / "turns.jsonl"
