@@ -12474,7 +12474,7 @@ def recorded_way(folder: Path, after: int = 0) -> Way:
     look = LookRecord()
     intent = IntentRecord()
     place = NO_PLACE
-    mouse: list[Any] = []  # its place, as in a call
+    mouse: Coordinate | None = None  # where it is, as far as that is known
     patience_s = REPLAY_PATIENCE_S
     for record in journal.records:
         if isinstance(record, RunRecord):
@@ -12483,8 +12483,7 @@ def recorded_way(folder: Path, after: int = 0) -> Way:
         elif isinstance(record, LookRecord):
             look = record
             if mouse and not any(look.pointer):  # of an older version, which did not tell it
-                x, y = mouse
-                at = to_point(Coordinate(x, y), Rect(0, 0, look.width, look.height))
+                at = to_point(mouse, Rect(0, 0, look.width, look.height))
                 look.pointer = square_around(at, POINTER_REACH)
             if not any(look.part):
                 settings["screen_capture_w"] = look.width
@@ -12496,24 +12495,22 @@ def recorded_way(folder: Path, after: int = 0) -> Way:
         elif isinstance(record, ActionRecord) and record.tool == "wait":
             patience_s = WAIT_PATIENCE_S
         elif isinstance(record, ResultRecord) and record.changed is not None:
-            args = dict(intent.args)
-            tool = intent.tool
-            if mouse and tool in AT_MOUSE:
-                tool = AT_MOUSE[tool]
-                args = {"element_name": "", "position": mouse}
-            for name, value in args.items():
-                if isinstance(value, dict):  # a place, which is [x, y] in a call
-                    mouse = [value.get("x"), value.get("y")]
-                    args[name] = mouse
-            acts = [words.parse(ToolCall(tool, args))]
+            call = ToolCall(intent.tool, intent.args)
+            if mouse and intent.tool in AT_MOUSE:
+                args = {"element_name": "", "position": [mouse.x, mouse.y]}
+                call = ToolCall(AT_MOUSE[intent.tool], args)
+            act = words.parse(call)
+            if act.places:
+                mouse = act.places[-1]
+            acts = [act]
             if place.control and not by_hand:
-                acts = entered_apart(*acts)
+                acts = entered_apart(act)
             for act in acts if record.turn > after else ():
                 act = replace(act, way=len(steps) + 1)
                 kept = (intent.value, intent.checked)
                 steps.append(Step(act, folder, look, place, patience_s, *kept))
             if any(look.part) or look.title is None:
-                mouse = []
+                mouse = None
             patience_s = REPLAY_PATIENCE_S
     if journal.damaged or not steps:  # with a line lost, maybe an act
         reason = "it is damaged" if steps else "nothing was done in it"
@@ -13308,8 +13305,7 @@ def look_at_file(path: str) -> FileFact:
 def file_facts(*texts: str) -> FileFacts:
     """Asks within FILE_PATIENCE_S what the files are, by their paths, that texts name."""
     found = chain.from_iterable(_PATH.findall(text[:FACT_CHARACTERS]) for text in texts)
-    paths = list(dict.fromkeys(map("".join, found)))
-    paths = paths[:CHECKS_MOST]
+    paths = [*dict.fromkeys(map("".join, found))][:CHECKS_MOST]
     facts: dict[str, FileFact] = dict.fromkeys(paths, UNSEEN)
     looks = ((path, look_at_file(path)) for path in paths)
     facts.update(taken_within(FILE_PATIENCE_S, looks))
@@ -13359,11 +13355,12 @@ def is_proven(path: str, checks: Iterable[str], before: FileFact, now: FileFact)
     was = _words(text_in(old) or "")
     left = _words(text_in(now[1]) or "")
     named = re.compile(_name_pattern(path), re.IGNORECASE)
-    said: list[str] = []
-    for check in filter(named.search, checks):
-        said += [
-            _words(quoted) for quoted in re.findall(_QUOTED, check) if not named.search(quoted)
-        ]
+    said = [
+        _words(quoted)
+        for check in filter(named.search, checks)
+        for quoted in re.findall(_QUOTED, check)
+        if not named.search(quoted)
+    ]
     for quoted in said:  # what was in it before may be what was to go
         if quoted not in left or quoted in was:
             return False
