@@ -890,6 +890,8 @@ NUMBER_MOST = 1e11  # beyond, dates and sums overflow
 
 def read_as(value: Any, hint: object) -> Any:
     # JSON data as this annotation says; raises TypeError where it does not fit.
+    if type(value) is hint is str:  # as most are
+        return value
     parts = get_args(hint)
     origin = get_origin(hint)
     if NoneType in parts:
@@ -967,6 +969,8 @@ def redact(text: str) -> str:
 
 def printable(text: str) -> str:
     """Returns a text for a terminal or a log: control characters are shown, not obeyed."""
+    if re.sub("[\n\t]", "", text).isprintable():
+        return text
     return "".join(
         char if char.isprintable() or char in "\n\t" else f"\\x{ord(char):02x}" for char in text
     )
@@ -8353,7 +8357,8 @@ def strict_json(body: bytes) -> object:
         value: object = json.loads(
             body.decode("utf-8-sig"), parse_constant=_finite, parse_float=_finite, parse_int=_finite
         )
-        if _depth(value) > NESTING_MOST + 1:
+        may_be_deep = body.count(b"[") + body.count(b"{") > NESTING_MOST
+        if may_be_deep and _depth(value) > NESTING_MOST + 1:
             raise RecursionError
     except RecursionError:
         raise ValueError("nested too deeply") from None

@@ -68,6 +68,7 @@ def nodes_of(text: str) -> list[ast.AST]:
     return list(ast.walk(parsed(text)))
 
 
+@cache
 def rooms(text: str) -> list[Room]:
     """The rooms by their banners: three lines, a bar of 100 #, `# Name - what it holds`, and the bar again."""
     banners = list(re.finditer(rf"(?m)^{BAR}\n# (\S.*?) - \S.*\n{BAR}$", text))
