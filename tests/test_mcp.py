@@ -38,6 +38,20 @@ PARSE, REQUEST, REVISION = -32700, -32600, -32022
 ERRORS = Path(__file__).with_name("data") / "mcp_errors.jsonl"  # and what is answered
 
 
+class SkippingClock(HastyClock):
+    """What it does not sleep counts as slept: a wait ends by its time, after few looks."""
+
+    skipped_s = 0.0
+
+    def now(self) -> float:
+        return super().now() + self.skipped_s
+
+    def sleep(self, seconds: float) -> None:
+        before = self.now()
+        super().sleep(seconds)
+        self.skipped_s += max(0.0, before + seconds - self.now())
+
+
 class Client:
     """The other end of main()'s pipes."""
 
@@ -91,7 +105,13 @@ class ClientCase(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
 
-    def serve(self, script: Callable[[Client], Any], *argv: str, demo: bool = True) -> int:
+    def serve(
+        self,
+        script: Callable[[Client], Any],
+        *argv: str,
+        demo: bool = True,
+        clock: type[HastyClock] = HastyClock,
+    ) -> int:
         """The exit code of main(), whose client follows the script and then ends; `self.said` is what it printed."""
         inward, outward = os.pipe(), os.pipe()
         client, faults = Client(outward[0], inward[1]), list[BaseException]()
@@ -111,7 +131,7 @@ class ClientCase(unittest.TestCase):
         environ = {"AGENT_DUMP_DIR": str(self.folder / "dumps"), **QUICK}
         words = ["--mcp", *["--demo", *HASTY] * demo, *argv]
         with (
-            clock_of_main(HastyClock),
+            clock_of_main(clock),
             mock.patch.dict(os.environ, environ),
             contextlib.redirect_stdout(out),
             contextlib.redirect_stderr(out),
@@ -336,7 +356,8 @@ class Acts(ClientCase):
             self.assertIn("lasted its 0.0001 minutes", ended["text"])
             self.assertTrue(client.call("observe")[0]["ok"])
 
-        self.serve(script, "--max-steps", "2", "--set", "minutes_most=0.0001")
+        words = ("--max-steps", "2", "--set", "minutes_most=0.0001")
+        self.serve(script, *words, clock=SkippingClock)
         runs = sorted(path.name for path in (self.folder / "dumps").iterdir())
         self.assertEqual(runs, ["run_0001", "run_0002", "run_0003"])
         by = [self.kinds("run", number)[0]["by_client"] for number in (1, 2, 3)]
@@ -440,6 +461,6 @@ class Gates(ClientCase):
         words = [part for item in settings for part in ("--set", item)]
 
         with desktop_of_main(partial(gated, world)), windows_of_main(world):
-            self.serve(script, *words, demo=False)
+            self.serve(script, *words, demo=False, clock=SkippingClock)
         self.assertEqual(world.leaks().count("mutex"), 0)
         return "refused" if refused else "passed"

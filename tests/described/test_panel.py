@@ -129,7 +129,9 @@ class Talk(CommandLineCase):
             state = browser.wait("waiting_annotated")
             browser.ask("POST /inject", {"vlm_text": "I say this instead of the model."})
             browser.post(1, base64.b64decode(state["raw_b64"]))
-            return refused, status, state, browser.wait("waiting_annotated", 2)["observation"]
+            last = browser.wait("waiting_annotated", 2)
+            browser.post(2, base64.b64decode(last["raw_b64"]))  # or the run waits for it
+            return refused, status, state, last["observation"]
 
         code, out, found = self.told(browse, "--set", "boot_vlm_output=", "--max-steps", "2")
         refused, status, state, next_said = found
