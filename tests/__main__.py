@@ -37,10 +37,9 @@ MEMORY_LEAST = 1 << 30  # bytes
 LOG_SHOWN = 20_000  # characters of what a process printed
 
 # The modules that take longest, so that none of them is begun when the others have ended.
-LONGEST = """test_mcp described.test_panel test_again test_kept test_resume test_real_windows test_terminal
-    test_replay test_adding described.test_profiles test_secrets test_panel test_demo
-    test_controls test_breaks test_attacks test_shape test_loops
-    test_progress test_calibration test_runs test_model test_main""".split()
+LONGEST = """test_attacks test_kept test_adding test_rows test_mcp test_real_windows test_again test_resume
+    test_recording described.test_profiles test_terminal test_main test_controls test_servers test_replay
+    test_progress test_shape test_eyes test_panel test_demo test_loops test_calibration test_runs test_model""".split()
 
 
 class Result(NamedTuple):
@@ -118,6 +117,17 @@ def environment(folder: Path) -> dict[str, str]:
     return variables
 
 
+def compiled(folder: Path) -> None:
+    """Compiles the program, so that the processes do not all begin with that."""
+    subprocess.run(
+        [sys.executable, "-m", "compileall", "-q", "agent.py"],
+        cwd=ROOT,
+        env=environment(folder),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+    )
+
+
 def progress(folder: Path, names: list[str], awaited: list[str], processes: int) -> str:
     """How far it is, what is at work, and whether other programs keep the machine busy."""
     at_work = [name for name in awaited if (folder / f"{name}.begun").exists()]
@@ -138,6 +148,7 @@ def results(names: list[str], most: int = 0) -> Iterator[Result]:
         place = MEMORY if shutil.disk_usage(MEMORY).free > MEMORY_LEAST else None
     with tempfile.TemporaryDirectory(dir=place) as name, contextlib.ExitStack() as started:
         folder, processes = Path(name), list[subprocess.Popen[bytes]]()
+        compiled(folder)
         for number in range(min(len(names), most or 1 + 2 * (os.cpu_count() or 1))):
             log = folder / f"process_{number}.log"
             with log.open("wb") as printed:  # files, since not every system hands pipes on

@@ -340,7 +340,9 @@ class Beginning(CommandLineCase):
     def test_ctrl_c_at_any_call_stops_it_with_a_sentence_and_its_exit_code(self) -> None:
         for moment in (2, 20, 200, 700, 800, 1000, 3000, 9000, 30_000):
             words = [sys.executable, "-c", STOPPED_AT, agent.__file__, str(moment), "--demo"]
-            ended = subprocess.run(words, cwd=self.folder, capture_output=True, timeout=HANGS_S)
+            ended = subprocess.run(
+                words, cwd=self.folder, env=environment(), capture_output=True, timeout=HANGS_S
+            )
             told = (ended.stdout + ended.stderr).decode()
             with self.subTest(moment, told=told):
                 self.assertEqual(ended.returncode, 130)
@@ -348,7 +350,7 @@ class Beginning(CommandLineCase):
                 self.assertNotIn("Traceback", told)
 
 
-# Runs a file, and presses Ctrl+C as its main thread begins that call, classes among them, of what stands in it.
+# Runs the program, and presses Ctrl+C as its main thread begins that call, classes among them, of what stands in it.
 STOPPED_AT = """
 import os, runpy, signal, sys
 
@@ -364,7 +366,7 @@ def count(frame, event, _):
         signal.raise_signal(signal.SIGINT)
 
 sys.setprofile(count)
-runpy.run_path(path, run_name="__main__")
+runpy.run_module("agent", run_name="__main__", alter_sys=True)
 """
 
 
