@@ -28,7 +28,7 @@ event is whatever a run tells, a record one that turns.jsonl keeps, a note what 
 The file is divided into rooms, each under its banner. A room uses only itself and those above it:
 
     Values, Config, Seams, Desktop, Acts, Records, Pictures, Win32 table, Sources, Windows
-    desktop, Controls, Keys, Tools, Facts, Labels, Risks, Questions, Names, Hands, Actuator,
+    desktop, Controls, Keys, Tools, Facts, Labels, Words, Risks, Questions, Names, Hands, Actuator,
     Watcher, Person's input, Server answers, Model, Replies, Grammars, Grammar texts, Profiles,
     Journal, Session, Calibration, Eyes, Control check, Typing, Way, Deeds, Proof, Turns, Repeat,
     Two-agent loop, Chat loop, Story loop, Page, Report, Panel, As described, Described panel,
@@ -4301,7 +4301,7 @@ class Vocabulary:
 
 
 ####################################################################################################
-# Facts - what is known of an act, of the windows it reaches, and of what words command
+# Facts - what is known of an act, and of the windows it reaches
 ####################################################################################################
 
 # More than any label, title or command needs.
@@ -4325,7 +4325,7 @@ def fold(text: str) -> str:
 def fold_label(label: str) -> str:
     # DeleteButton, delete_button and D&elete button are the same.
     spaced = re.sub("_|(?<=[a-z])(?=[A-Z])", " ", label[:FACT_CHARACTERS])
-    return fold(re.sub("[&~]", "", spaced))
+    return fold(re.sub(r"[&~](?!\s)", "", spaced))
 
 
 def quoted_title(window: Window | None) -> str:
@@ -4615,288 +4615,6 @@ class Attempt:
             holders.append(one.holder if one and one.held_by else one)
         *controls, focused = holders
         return replace(self, controls=[*filter(None, controls)], focused=focused)
-
-
-# What a label commands. A phrase counts anywhere, a single word first (English) or last (German),
-# one behind = if nothing else is said, one before + if more is.
-COMMANDS = {
-    "delete": """
-        delete, erase, wipe, discard, remove, shred, purge, overwrite, revert, revoke, reset,
-        unsubscribe, permanently, permanently delete, deletion, don't save, do not save,
-        trash it, to trash, to bin, to recycle bin, empty bin, empty trash, empty recycle bin,
-        empty folder, clear all, clear history, clear data, browsing data, recent history,
-        clear cookies, clear cache, quick format, format disk, format drive, end task,
-        end process, end call, end meeting, stop service, replace file, replace files,
-        replace it, leave site, leave page, =leave, leave meeting, leave group, leave team,
-        leave call, close account, cancel subscription, cancel appointment, cancel order,
-        cancel booking, cancel reservation, cancel membership, cancel meeting, cancel event,
-        cancel plan, cancel flight, cancel trip, cancel contract, cancel policy, cancel class,
-        cancel account, cancel all+, leave channel, leave server, leave workspace, leave chat,
-        leave conversation, finish cancellation, turn off 2-step, clear now,
-        clear chat, clear log, replace in files, forget+,
-        clean up, clean now, sweep, 🗑, archive this, exit group, vernichten, bereinigen, ausbuchen,
-        schutz anhalten,
-        pause protection, restore backup, restore this version, abandon+, don't keep, start over,
-        prune, =drop, unlink, =disable, undo all, turn off bitlocker, terminate, kill+, abort+,
-        truncate, destroy, nuke, drop table,
-        drop database, drop course, suspend, deactivate, decommission, dissolve, liquidate, void+,
-        write off, ban, expel, evict, kick, kick out, block user, block contact, block sender,
-        block account, unpair, unenroll, detach, forget device, forget this, restore defaults,
-        rollback, roll back, undeploy, deregister, withdraw, resign, retire+, close case,
-        close ticket, close issue, disable account, disable user
-        löschen, entfernen, verwerfen, leeren, überschreiben, zurücksetzen, endgültig,
-        widerrufen, kündigen, stornieren, absagen, abbestellen, formatieren, formatierung,
-        schnellformatierung, nicht speichern, in den papierkorb, auf werkseinstellungen,
-        konto sperren, benutzer sperren, karte sperren, konto deaktivieren, auflösen, terminieren,
-        benutzer deaktivieren, ausschließen, ausmustern, exmatrikulieren,
-        task beenden, prozess beenden, dienst beenden, anruf beenden, besprechung beenden,
-        datei ersetzen, dateien ersetzen, sie ersetzen, ziel ersetzen, verlassen,
-        konto schließen, mitgliedschaft beenden, abo beenden, vertrag beenden
-        résilier, annuler ma, annuler mon, annuler la réservation, supprimer, suppression, effacer,
-        vider, réinitialiser, à la corbeille, vers la corbeille, ne pas enregistrer,
-        formatage rapide, annuler la commande, annuler le rendez-vous
-        eliminar, borrar, vaciar, descartar, restablecer, no guardar, limpiar el historial,
-        eliminación de, a la papelera, formatear, cancelar suscripción
-        excluir, esvaziar, remover, elimina, svuota, rimuovi, cancella, apagar tudo
-        usuń, usunąć, skasuj, opróżnij, oczyść, do kosza, nie zapisuj, zresetuj
-        удалить, очистить, опустошить, стереть, сбросить, не сохранять, в корзину, форматировать
-        删除, 刪除, 清空, 移除, 移至, 丢弃, 抹掉, 擦除, 重置, 不保存, 快速格式化
-        verwijderen, ta bort, slett, slet, radera, poista, smazat, odstranit, törlés, =sil,
-        видалити, =삭제, 휴지통으로, ゴミ箱に, 削除, διαγραφή, șterge, hapus, xóa, حذف, מחק,
-        हटाएं, ลบ""",
-    "pay": """
-        pay, buy, purchase, subscribe, donate, checkout, check-out, check out, bid,
-        book now, book a, book this, book your, book it, book flight, book room, book table,
-        book ticket, book tickets, book appointment, book seat, book hotel, sell, trade now,
-        place trade, redeem, stake+, mint+, pledge, rent now, upgrade now, upgrade plan,
-        start trial, start subscription, renew, claim+, =claim, bet+, cash out, refund, reimburse,
-        charge card, charge customer, charge now, issue invoice, finalize, finalise, enroll,
-        enrol, apply now, register now, register device, register domain, close position,
-        reserve, confirm, =order, order now, place+, make payment, make a payment,
-        =swap, run payroll, launch campaign, zahlung anweisen, lastschrift, mahnlauf, umbuchen,
-        verbuchen,
-        mark as paid, upgrade to, order with, complete payment, complete order,
-        complete purchase, complete booking, =transfer, make transfer, make a transfer,
-        schedule payment, =rent,
-        transfer+, top up, free trial, credit card, finish booking
-        order erteilen, kauf abschließen, dauerauftrag anlegen, zahlungspflichtig, kostenpflichtig,
-        kaufen, bezahlen, zahlen, überweisen, überweisung, verkaufen, einlösen, auszahlen, abheben,
-        erstatten, verlängern, einzahlen, auftrag erteilen, festschreiben, storno, monatsabschluss,
-        bestellen, buchen, reservieren, spenden, abonnieren, bieten, bestätigen, =kasse, zur kasse,
-        bestellung abschicken, bestellung absenden, bestellung aufgeben
-        vendre, enchérir, confirmer, passer l'ordre, finaliser, le bénéficiaire, payer, acheter,
-        commander, réserver, virement, passer la commande, passer commande, faire un don
-        pagar, comprar, transferir, donar, reservar, enviar pedido, hacer pedido, otro pedido,
-        acquista, compra, paga, ordina ora, prenota ora, finalizar compra
-        kup, kupuję, zapłać, płatność, zamawiam, przelew, potwierdź zamówienie, złóż zamówienie
-        купить, оплатить, заказать, оформить покупку, оформить заказ, перевести деньги
-        购买, 付款, 支付, 结账, 结算, 下单, 提交订单, 转账
-        zatwierdź, overmaken, overboeken, bonifico, realizar, valider, onayla, autorizovat,
-        betalen, betala, zaplatit, koupit, satın al, оплатити, купити, =구매, =결제, 購入する,
-        注文を確定, kjøp, köp nu, osta, fizetés""",
-    "send": """
-        send, submit, publish, upload, tweet, invite, =post, post+, =share, share now,
-        share with, share screen, share publicly, reply all, reply to all, go live, add comment,
-        join+, =call, start call, video call, audio call, voice call, approve, authorize,
-        authorise, sign document, sign now, sign and, e-sign, =sign, deploy, =release,
-        release now, release to, release funds, release payment, release hold, promote,
-        merge pull request, =merge, merge branch, merge into, confirm merge, squash and, push to,
-        force push, =push, push changes, commit changes, commit and, =commit, broadcast,
-        notify+, announce, escalate, dispatch, transmit, file claim, file report, file return,
-        file a, lodge, nominate, report user, report abuse, report post, request access, =vote,
-        cast vote, cast ballot, vote for, vote now, retweet, repost, accept invitation,
-        accept request, accept offer, connect account, transfer ownership, hand over, hand in,
-        turn in, make public, go public, make admin, make owner, make administrator, add as admin,
-        set as owner, assign role, elevate, unmute, give control, camera on, huddle, share calendar,
-        voice message, forward message, start huddle, =join, change visibility, sync changes,
-        push origin, impersonate, give access, share access,
-        forward a copy, enable forwarding, start forwarding, add forwarding, forward all,
-        generate token, generate new token, to this repository, available to public,
-        forward it to, redirect all, redirect it to,
-        start recording, start streaming, present now, jetzt präsentieren, admit,
-        let in, log in as, sign in as
-        senden, absenden, abschicken, versenden, hochladen, veröffentlichen, posten, einreichen,
-        abgeben, einladen, anrufen, freigeben, teilen, allen antworten, videoanruf, teilnehmen,
-        beitreten, autorisieren, genehmigen, freischalten, unterschreiben, unterzeichnen, signieren,
-        ausrollen, bereitstellen, zum administrator, zum admin, zum eigentümer, übertragen,
-        übergeben, weiterleiten an, umleiten an, weiterleitung aktivieren, weiterleitung hinzufügen,
-        stimme abgeben, abstimmen, zusagen, weitergeben, steuerung geben
-        signer, envoyer, renvoyer, téléverser, publier, soumettre, partager, répondre à tous
-        enviar, publicar, =compartir, subir archivo, responder a todos
-        invia, pubblica, condividi, wyślij, prześlij, opublikuj, udostępnij, odpowiedz wszystkim
-        отправить, опубликовать, публиковать, поделиться, ответить всем
-        发送, 上传, 重发, 发布, 发表, 分享
-        übermitteln, =送信, verzenden, versturen, skicka, odeslat, gönder, надіслати,
-        보내기, =전송, 送信する,
-        lähetä, küldés, trimite, kirim""",
-    "install": """
-        install, uninstall, reinstall, run anyway, run as, run with, allow, grant, trust,
-        i accept, i agree, enable macros, enable content, enable editing, real-time protection,
-        enable remote, turn on remote, activate, flash, flash firmware, update firmware, unlock,
-        i trust, =mount, mit powershell, mit power shell, add exception, whitelist,
-        add to firefox, zu firefox, zu chrome, erweiterung hinzufügen, ajouter l'extension,
-        ajouter à chrome, protection en temps réel,
-        zusammenführen, disable antivirus, disable firewall, turn off firewall, add extension,
-        add to chrome,
-        load unpacked, run now, execute, run script, run macro, pair device,
-        =firewall, turn off protection, disable device, merge registry, add to registry
-        installieren, deinstallieren, installation für, installation nur, zulassen, erlauben,
-        vertrauen, erlaubnis erteilen, ich akzeptiere, ich stimme zu, trotzdem ausführen,
-        ausführen als, als administrator, benutzer ausführen, makros aktivieren,
-        inhalt aktivieren, bearbeitung aktivieren, echtzeitschutz, gerät deaktivieren
-        installer, désinstaller, désinstallation, autoriser, toujours autoriser, j'accepte,
-        exécuter en tant, exécuter quand même, activer le contenu
-        instalar, desinstalar, permitir, acepto, ejecutar como, ejecutar de todas formas, conceder
-        installa, disinstalla, consenti, accetto, aceito, executar como
-        instaluj, zainstaluj, odinstaluj, dezinstalacja, zezwól, akceptuję, uruchom z, uruchom jako
-        установить, разрешить, принимаю, согласен, запустить как, запустить от, запускать с
-        安装, 卸载, 允许, 同意, 信任, 以管理员, 运行作为, 启用宏, 启用内容, 启用编辑
-        installeren, installera, nainstalovat, yükle, =설치, インストール, встановити,
-        дозволити, toestaan, tillåt""",
-    "power": """
-        shutdown, shut down, restart, reboot, sign out, sign off, log off, log out, logoff,
-        logout, power off, hibernate
-        herunterfahren, neustart, neustarten, neu starten, abmelden, ausschalten, ruhezustand
-        éteindre, redémarrer, déconnecter, déconnexion, fermer la session, arrêter l'ordinateur
-        apagar, reiniciar, cerrar sesión, spegni, arresta, riavvia, disconnetti, desligar
-        wyloguj, zrestartuj, uruchom ponownie, zamknij system, wyłącz komputer
-        перезагрузить, перезагрузка, выключить, выключение, завершение работы, завершить работу,
-        выход из системы, выйти из системы
-        关机, 重启, 重新启动, 注销, 登出
-        afsluiten, stäng av, starta om, vypnout, restartovat, kapat, 다시 시작, 시스템 종료,
-        シャットダウン, 再起動""",
-    "password": """
-        password, passwords, passcode, passphrase, passwort, passwörter, kennwort, kreditkarte,
-        kreditkarteninformation, kreditkartennummer, security code, credit card, card number,
-        cvv, cvc, =pin, enter pin, pin eingeben, pin code, gespeichertes passwort,
-        starkes passwort, mot de passe, mots de passe, carte bancaire, contraseña,
-        tarjeta de crédito, hasło, hasła, numer karty, senha, пароль, пароли, номер карты, 密码,
-        信用卡
-        wachtwoord, lösenord, heslo, parola, 비밀번호, palavra-passe, パスワード""",
-}
-# What no label commands by these words: a menu that opens, the heading of a column.
-SAID_OTHERWISE = """
-    send to, senden an, envoyer à, clear selection, 删除日期, 发送日期, 已删除邮件, 未删除邮件,
-    已发送邮件"""
-# Ends of labels that name what is only seen, as in "Reset zoom", or what no command is about, as in
-# "Purchase history"; of what is deleted only the former.
-SEEN = frozenset(
-    "zoom view filter filters search selection layout highlight highlights highlighting formatting"
-    " sorting sort columns grouping tour timer ansicht suche auswahl sortierung".split()
-)
-NAMED = SEEN.union(
-    "history date price prices speed size center centre office club numbering backward back lesson"
-    " level tutorial quiz chapter settings options mode guide rate limit deadline type column code"
-    " notes lektion kapitel game match round slip tab spiel stopwatch animation exercise".split()
-)
-# A clause with one of these in front commands nothing by its last word.
-NO_COMMANDS = frozenset(
-    "never keep undo cancel no not don't how what why nicht nie keine wie was warum".split()
-)
-# What forbids what a task names beside one of these, in the same sentence.
-FORBIDDING = frozenset("not never don't no without nicht nie niemals kein keine ohne".split())
-# What may stand between a verb and what it is about.
-ARTICLES = frozenset(
-    "the a to command program page site den die das der zu zum le la el al".split()
-)
-
-
-def is_in_task(said: str, task: str, behind: Collection[str] = ()) -> bool:
-    """Tells whether the task names this literally, as words of its own, and permits it.
-
-    Where words are given that say what is to be done, it stands behind one of them.
-    """
-    if len(said) < 3 and not said.isdigit():
-        return False
-    for sentence in re.split(r"(?<=[.;!?])\s", task.lower().replace("’", "'")):
-        words = [word.strip("\"'`“”„‚‘,;:!?().") for word in sentence.split()]
-        if FORBIDDING.isdisjoint(words):
-            kept = filterfalse(ARTICLES.__contains__, words) if behind else words
-            line = f" {' '.join(kept)} "
-            for verb in behind or [""]:
-                if f" {verb} {said.lower()} ".replace("  ", " ") in line:
-                    return True
-    return False
-
-
-# Where a label says something else; a question, which commands nothing, keeps its sign.
-CLAUSES_END = r"[.,;:!()…|–—/\"<>\[\]\n]|(?<=\?)|\b(?:and|und|et|or|oder|ou)\b"
-# What leaves a dialog without an answer, or only goes on in it; and no, which is one.
-ANSWERS = {
-    "leaves": """
-        =close, =schließen, =fermer, =cerrar, =закрыть, =cancel, =later, =not now, =no thanks,
-        =nicht jetzt, =nein danke, remind me later, =skip, =später, =jetzt nicht, später erinnern,
-        =überspringen, =help, =back, =next, =details, =more, =more details, =browse, =learn more,
-        =abbrechen, =hilfe, =zurück, =weiter, =durchsuchen, =mehr, =mehr details, =annuler, =aide,
-        =retour, =suivant, =parcourir, =cancelar, =ayuda, =atrás, =siguiente, =examinar, =anuluj,
-        =pomoc, =wstecz, =dalej, =отмена, =справка, =назад, =далее, =取消, =帮助, =上一步,
-        =下一步""",
-    "goes on": """
-        =ok, okay, save, open, find, search, select, choose, add, new, insert, rename, edit, apply,
-        done, use, sort, filter, view, show, go, next, continue, browse, copy, import, export, play,
-        set, create, resize, crop, rotate, scale, extract, align, split, group, attach, capture,
-        scan, manage, define, bold, italic, underline, undo, redo, emoji, sign in, log in, login,
-        =log on, preview, download, refresh, reload, retry, try again, test, calculate, translate,
-        update, =yes, =replace, =replace all, =find next, move, paste, =accept all, accept cookies,
-        accept all cookies, got it, =agree, reset, =change, =options, =properties, =print preview,
-        =compare, =check, =start, =finish
-        speichern, öffnen, suchen, auswählen, hinzufügen, neu, einfügen, umbenennen, bearbeiten,
-        übernehmen, anwenden, fertig, fertigstellen, verwenden, sortieren, filtern, ansehen,
-        anzeigen, weiter, kopieren, importieren, exportieren, erstellen, anlegen, anmelden,
-        einloggen, herunterladen, aktualisieren, erneut versuchen, berechnen, übersetzen, =ja,
-        =ersetzen, =alle ersetzen, =weitersuchen, verschieben, alle akzeptieren, verstanden,
-        ändern, =los, =starten
-        enregistrer, ouvrir, rechercher, appliquer, ajouter, choisir, continuer, =oui, créer,
-        tout accepter, guardar, abrir, buscar, aplicar, añadir, agregar, aceptar, =sí, crear,
-        salva, apri, cerca, applica, aggiungi, zapisz, otwórz, szukaj, zastosuj, dodaj, =tak,
-        сохранить, открыть, найти, применить, добавить, готово, =да, 保存, 打开, 确定, 应用""",
-    "refuses": "no, nein, non, nie, нет, 否, keep, behalten, don't run, nicht ausführen",
-}
-BUTTON_WORDS = frozenset("the btn button schaltflache knopf bouton boton przycisk".split())
-
-
-@cache
-def phrases_of(table: str) -> Mapping[str, Sequence[str]]:
-    # By their first words, so that few are tried; none where no blanks stand between words.
-    phrases: dict[str, list[str]] = {}
-    for phrase in [fold(text) for text in re.split("[,\n]", table) if text.strip()]:
-        said = phrase[1:] if phrase[0] == "=" else phrase.removesuffix("+")
-        first = "" if phrase >= "\u3000" else said.split()[0]
-        phrases.setdefault(first, []).append(phrase)
-    return phrases
-
-
-def says(clause: str, phrase: str) -> bool:
-    """Tells whether a clause says this, as COMMANDS has it."""
-    if phrase[0] == "=":
-        return clause == phrase[1:]
-    if phrase[-1] == "+":
-        return clause.startswith(f"{phrase[:-1]} ")
-    if phrase >= "\u3000":  # no blanks between words
-        return phrase in clause
-    if " " in phrase:
-        return f" {phrase} " in f" {clause} "
-    words = clause.split()
-    if len(words) > 8:  # a sentence
-        return False
-    return phrase == words[0] or (phrase == words[-1] and words[0] not in NO_COMMANDS)
-
-
-def said_by(label: str, tables: Mapping[str, str]) -> list[str]:
-    found = []
-    for clause in re.split(CLAUSES_END, label):
-        words = [word for word in clause.split() if word not in BUTTON_WORDS]
-        said = " ".join(words)
-        if not said or any(said in phrases for phrases in phrases_of(SAID_OTHERWISE).values()):
-            continue
-        for name, table in tables.items():
-            unmeant = {"delete": SEEN}.get(name, NAMED)
-            if tables is COMMANDS and not unmeant.isdisjoint((words[0], words[-1])):
-                continue
-            known = phrases_of(table)
-            if any(says(said, phrase) for word in {"", *words} for phrase in known.get(word, ())):
-                found.append(name)
-    return found
 
 
 ####################################################################################################
@@ -5243,7 +4961,7 @@ LOOKS (?!(?!.{4,9} (and|und) (replace|ersetzen)\W*$).*\b(and|und|then|et|oder|or
     |info|properties|options|settings|preferences|browse|select|choose|new|align\w*|font|colou?r
     |more|print preview|read|learn|go to|page setup|print setup|add|edit|insert|import|export|rename
     |attach|calculate|rotate|crop|resize|arrange|increase|decrease|highlight|translate|anzeige\w*
-    |ansicht|suche\w*|filter\w*|sortier\w*|nachste\w*|vorherige\w*|hilfe|info|eigenschaften|neue?\w?
+    |ansicht|suche\w*|filter\w*|sortier\w*|nachste\w*|vorherige\w*|hilfe|info|eigenschaften|neue\w?
     |auswahlen|einstellungen|optionen|afficher|chercher|rechercher|suivant|aide|nouveau|choisir|ver
     |buscar|siguiente|ayuda|nuevo|elegir)(\s\S+){,3}\W*|(back|home|refresh|reload|bold|italic
     |underline|copy( link| text| path)?|undo|redo|today|menu|preview|full ?screen|log ?in|sign in
@@ -5278,7 +4996,6 @@ FREE_KEYS .*\bwin\b.*|((ctrl|shift|alt)\+)*(ctrl|shift|alt|tab|home|end|left|rig
 # about before.
 WHOLE_MENUS (restore|highlight|save( as)?|speichern( unter)?|enregistrer|guardar|edit|insert
     |bearbeiten|einfugen|edition|insertion|editar|insertar)
-ONLY_LOOKS (?=(<LOOKING>)$)(<FORM_GOES_ON>|<LEAVING>|.*\bcookies\b.*|got it|verstanden)
 WEIGHTY_FORMS .*(merge|send|mail|options|trust|protect|passwor|encrypt|permission|shar(e|ing)
     |connect|quer(y|ies)|macro|publish|seriendruck|senden|optionen|schutz|kennwort|freigabe|verbind
     |abfrage|makro).*
@@ -5297,8 +5014,8 @@ TAKES_OVER ok|apply|save.*|submit|done|next\W*|continue|send|finish|create|updat
 KEEPS (.*\n)?(save|speichern|sichern|enregistrer|guardar|zapisz|coxpahиtь|保存|apply|ubernehmen
     |appliquer|aplicar|submit|update|done|fertig)\b.*
 MENU_BARS (.*\n)?(file|home|edit|insert|format|tools|layout|design|review|data|formulas|references
-    |window|datei|start|bearbeiten|einfugen|extras|entwurf|uberprufen|daten|formeln|fenster|fichier
-    |accueil|edition|insertion|archivo|inicio|insertar|<KEEPS>)\W*
+    |window|datei|bearbeiten|einfugen|extras|entwurf|uberprufen|daten|formeln|fenster|fichier
+    |accueil|edition|insertion|archivo|inicio|insertar)\W*
 # What bids something: verbs that begin it, in four languages, and German ones that end it.
 VERBS (repeat|write|rewrite|type|retype|enter|fill|change|save|store|restore|add|append|insert
     |prepend|note|jot|record|put|set|reset|make(?!\ssure)|create|draw|paint|sketch|name(?=\s(it
@@ -5312,7 +5029,7 @@ VERBS (repeat|write|rewrite|type|retype|enter|fill|change|save|store|restore|add
     |activate|deactivate|turn|switch|toggle|tick|untick|uncheck|configure|install|uninstall
     |increase|decrease|raise|lower|reduce|enlarge|round|resize|crop|rotate|flip|blur|align|cent(er
     |re)|indent|colou?r|encrypt|protect|hide|sum|total|multiply|take(?!\san?\s(\S{1,20}\s)?look)
-    |give(?!\sme\b)|dictate|register|submit|book|pay|buy|sign|(be)?schreib|tipp|ander|verander
+    |give(?!\sme\b)|dictate|register|submit|book|pay|buy|sign(?!\W?in\b)|(be)?schreib|tipp|ander|verander
     |bearbeit|speicher|sicher|trag|fug|gib(?!\smir)|setz|stell(?!e?\sfest)|leg|losch|entfern
     |streich|ersetz|tausch|korrigier|verbesser|berichtig|benenn|formatier
     |mach(?![^,;:!?]{,60}\s(auf|zu)\b)|erstell|erzeug|zeichn|mal(?!\s(sehen|schauen))|notier|erganz
@@ -5384,6 +5101,15 @@ LISTED (?:,|\s(?:and|und|et|y|or|oder|ou|o))(?:\s[A-ZÄÖÜÉ\d][\w'-]*)+(?=[,.;
 CLAUSES (?i:(?<!\bmr)(?<!\bdr)(?<!\bst)(?<!\bmrs)[,:.!?](?=\s|$)|[;()…¿¡\n]|\s[-–—]\s|(?<!\S)(?:and
     |und|et|y(?! a\b| a-t)|e|or|oder|ou|o|but|aber|mais|pero|then|while|dann|danach|anschliessend
     |anschließend|puis|ensuite|luego|despues|después)(?!\S))
+# Where a link leads that does something instead of showing a page.
+ACTING_LINK (?i:javascript:.*|[^#]*#|.*[?&;](action|act|do|op|cmd|command|task|method|_method)=.*
+    |.*[?&;/](\w{,9}nonce|\w{,9}token|csrf\w{,9}|sesskey|formkey|crumb)=.*|mailto:.*|tel:.*
+    |(?!https?:|ftp:|file:|about:)[a-z][\w.+-]{2,20}:.*)
+# What bids as a task does, or says who is meant; and what has a price for its name.
+ACTS ((please|bitte)\s)?<VERBS>|(.*\s)?(<INFINITIVES>|\w{2,}ieren)\W*$
+    |(.*\s)?(i|i'm|me|ich|mich|je|moi|yo|everyone|everybody|anyone|to all|for all
+    |jeden|jeder|tout le monde|todos)\b|.*[$€£¥₽]
+    |(yes|ja|oui|si|tak|ok|okay|sure)\b\W*\s\w
 # A name that bids something, as a task does, of two words or more.
 BEGINS (.*([,;:!?()/–—…]|\.\s)\s*|.*\b(and|und|et|or|oder|ou)\s|\W+)?
 ORDERS (?=\S+ \S)(?=(\S+ ){,5}\S+$)<BEGINS>(((please|bitte)\s)?<VERBS>(?![^,;:!?]{,60}\b(nothing
@@ -5391,24 +5117,31 @@ ORDERS (?=\S+ \S)(?=(\S+ ){,5}\S+$)<BEGINS>(((please|bitte)\s)?<VERBS>(?![^,;:!?
     |(\S{1,40}\s){,5}\S{,20}<INFINITIVES>(\W*|[,;:!?.].*|\s(und|oder)\s.*))
 # Where Windows tells nothing but the window, and only the model says what is there.
 UNTOLD |pane|window|group|field
+COOKIES .*\b(cookies?|consent|privacy choices|datenschutz\w*|tracking|einwilligung\w*)\b.*
 # What answers a banner, as one about cookies.
-BANNERS (accept|allow|reject|decline|refuse|only|necessary|alle|nur|tout|aceptar|rechazar|refuser
-    |accepter|ablehnen|akzeptieren|got it|verstanden)\b.{,30}|remove filter.*
-    |save (preferences|settings|choices)|.*\bcookies?\b.*
-# What a button of a page promises, bids or answers in the name of who presses it: as a task
-# bids, by I and me, with a yes and more, with a verb and where to, once more, to all, or by a sign.
-COMMITS (.*\n)?(?=[^\n]*$)(?!(<FORM_GOES_ON>|<LEAVING>|<BANNERS>|forward|(toggle|enlarge|hide
-    |take a|log|sign in|track|suivre|seguir|verfolgen)\b.*|.*\blanguage|[^\n]*\?|.*\b(<NARROWS>
-    |filters?)\b.*)$)(<ORDERS>|(?!(show|tell|remind|keep|near|about|my|for)\b)(.*\s)?(i|i'm|me|my
-    |ich|mich|mein\w*|je|moi|mon|ma|mes|yo|mi|mis)\b.*|(yes|ja|oui|si|tak|ok|okay
-    |sure)\b\W*[,:!]?\s\w.*|(?!(zoom|scroll|page|log|sign|look|read|slide|skip|jump|learn|back|go
-    |find|see|show|play|move|fade|drop|sort)\b)([a-z]+) (\S+ )?(in|out|up|down|on|off|over|away
-    |through|back|live|left|right)\b.{,12}|(re)(run|generate|open|build|assign|send|submit|issue
-    |queue|index|process|deploy|create|connect|activate|calculate|compute|order|schedule|launch
-    |invite|publish|key|pair)\b.*|close (?!(the )?(dialog|window|menu|tabs?|panel|pane|banner|popup
-    |search|filters?|sidebar|message|chat|directions|gallery|image|video|player|map|details|overlay
-    |all)\b).+|.*\b(everyone|everybody|anyone|to all|for all|all users|jeden|jeder|tout le monde
-    |todos)\b.*|(block|mute|return|open access)\s.+|\+ ?1|[❤♥👍👎🔥😀-🙏🎉👏]\W*)
+BANNERS (?=.*\b(all|only|necessary|essential|required|alles?|nur|notwendige\w*|essenzielle|tout
+    |toutes?|todo|todas|tutti|wszystk\w*|cookies?)\b)((accept|allow|agree|reject|decline|refuse|deny
+    |only|necessary|essential|required|optional|selected|selection|all|and|continue|close|cookies?
+    |alles?|nur|notwendige\w*|erforderliche|essenzielle|auswahl|ablehnen|akzeptieren|zulassen
+    |erlauben|annehmen|zustimmen|tout|toutes?|les|accepter|refuser|continuer|sans|aceptar|rechazar
+    |notice|banner|this|the|todo|todas|las|accetta|rifiuta|tutti|i|zaakceptuj|odrzuc|wszystkie)\W*)+
+# What does the same where a page says that it is about cookies, and what finds where it searches.
+AGREES (accept|allow|agree|reject|decline|i agree|save (preferences|settings|choices)|ablehnen
+    |akzeptieren|zustimmen|einverstanden|accepter|refuser|aceptar|rechazar)\W*
+GOES (go|ok|los)\W*
+SEARCHES (?!.*(ad+ress|url)).*\b(search|find|such\w*|recherch\w*|busc\w*|cerca)\b.*
+# What closes what somebody has filled in or chosen.
+DONE (done|finish(ed)?|close|fertig|termine|listo|hecho|fine|fatto|klaar|klar|gotowe|hotovo)\W*
+# What looks, whatever its words: a paper, a question, a page's number, a menu, one word that is
+# many things (English), as "Reviews".
+SHOWN_WHOLE <ENDING_SHOWS>( done)?
+    |\S*(ubersicht|ansicht|verlauf|liste|vorschau|statistik|historie|suche|auszug|auswahl|kopf
+    |protokoll|nachrichten|mitteilungen|bewertungen|meldungen|einstellungen)
+    |.*\?|\d{1,4}|<BANNERS>|<MENU_BARS>
+    |[a-z]{2,}[^su\W]s( \(?\d+\)?)?
+# What a picture or a text of a page bids or answers in the name of who presses it.
+COMMITS (.*\n)?(<ORDERS>|<VERBS>\W*|(yes|ja|oui|si|tak|ok|okay|sure)\b\W*[,:!]?\s\w.*|\+ ?1
+    |[❤♥👍👎🔥😀-🙏🎉👏]\W*)
 # Keys, and turns of the wheel, that choose in what holds one of several values; and its buttons.
 CHOICES combo box|slider|spinner|radio button
 MATTERS (split )?button|checkbox|switch|<CHOICES>
@@ -5446,7 +5179,6 @@ GETS (download|export|herunterladen|exportieren|telecharger|exporter|descargar|e
 DOWNLOADS (.*\n)?(<GETS>\b(?!'|\s(speed|cent(er|re)|manager|folder|history|guide|page|area)s?\b).*
     |[^\n]*\s<GETS>\W*|.*\S\.(?!(com|url|js|website)\b)(zip|7z|rar|tar|gz|docx?|xlsx?|pptx?|odt|ods
     |odp|rtf|epub|ics|vcf|torrent|<RUNS>)(\W.*)?)
-COOKIES .*\b(cookies?|consent|privacy choices|datenschutz\w*|tracking|einwilligung\w*)\b.*
 KEPT_AT_ONCE .*(google docs|google sheets|google slides|autosaved|automatisch gespeichert
     |word online|confluence|notion|onenote|obsidian|sticky notes|kurznotizen|google keep
     |notes - icloud|evernote|simplenote|joplin|logseq|standard notes|airtable|dropbox paper|quip
@@ -5457,6 +5189,545 @@ KEPT_AT_ONCE .*(google docs|google sheets|google slides|autosaved|automatisch ge
 def has_form(name: str, text: str) -> bool:
     """Tells whether the whole text, folded, is as the pattern of that name says."""
     return bool(re.fullmatch(PATTERNS[name], fold(text), re.DOTALL))
+
+
+####################################################################################################
+# Words - what words command, look, answer, forbid or are bidden, in many languages
+####################################################################################################
+
+# What a label commands. A phrase counts anywhere, a single word first (English) or last (German),
+# one behind = if nothing else is said, one before + if more is.
+COMMANDS = {
+    "delete": """
+        delete, erase, wipe, discard, remove, shred, purge, overwrite, revert, revoke, reset,
+        unsubscribe, permanently, permanently delete, deletion, don't save, do not save,
+        trash it, to trash, to bin, to recycle bin, empty bin, empty trash, empty recycle bin,
+        empty folder, clear all, clear history, clear data, browsing data, recent history,
+        clear cookies, clear cache, quick format, format disk, format drive, end task,
+        end process, end call, end meeting, stop service, replace file, replace files,
+        replace it, leave site, leave page, =leave, leave meeting, leave group, leave team,
+        leave call, close account, cancel subscription, cancel appointment, cancel order,
+        cancel booking, cancel reservation, cancel membership, cancel meeting, cancel event,
+        cancel plan, cancel flight, cancel trip, cancel contract, cancel policy, cancel class,
+        cancel account, cancel all+, leave channel, leave server, leave workspace, leave chat,
+        leave conversation, finish cancellation, turn off 2-step, clear now,
+        clear chat, clear log, replace in files, forget+,
+        clean up, clean now, sweep, 🗑, archive this, exit group, vernichten, bereinigen, ausbuchen,
+        schutz anhalten,
+        pause protection, restore backup, restore this version, abandon+, don't keep, start over,
+        prune, =drop, unlink, =disable, undo all, turn off bitlocker, terminate, kill+, abort+,
+        truncate, destroy, nuke, drop table,
+        drop database, drop course, suspend, deactivate, decommission, dissolve, liquidate, void+,
+        write off, ban, expel, evict, kick, kick out, block user, block contact, block sender,
+        block account, unpair, unenroll, detach, forget device, forget this, restore defaults,
+        rollback, roll back, undeploy, deregister, withdraw, resign, retire+, close case,
+        close ticket, close issue, disable account, disable user
+        löschen, entfernen, verwerfen, leeren, überschreiben, zurücksetzen, endgültig,
+        widerrufen, kündigen, stornieren, absagen, abbestellen, formatieren, formatierung,
+        schnellformatierung, nicht speichern, in den papierkorb, auf werkseinstellungen,
+        konto sperren, benutzer sperren, karte sperren, konto deaktivieren, auflösen, terminieren,
+        benutzer deaktivieren, ausschließen, ausmustern, exmatrikulieren,
+        task beenden, prozess beenden, dienst beenden, anruf beenden, besprechung beenden,
+        datei ersetzen, dateien ersetzen, sie ersetzen, ziel ersetzen, verlassen,
+        konto schließen, mitgliedschaft beenden, abo beenden, vertrag beenden
+        résilier, annuler ma, annuler mon, annuler la réservation,
+        supprimer, suppression, effacer, vider, réinitialiser, à la corbeille,
+        vers la corbeille, ne pas enregistrer, formatage rapide, annuler la commande,
+        annuler le rendez-vous
+        eliminar, borrar, vaciar, descartar, restablecer, no guardar, limpiar el historial,
+        eliminación de, a la papelera, formatear, cancelar suscripción
+        excluir, esvaziar, remover, elimina, svuota, rimuovi, cancella, apagar tudo
+        usuń, usunąć, skasuj, opróżnij, oczyść, do kosza, nie zapisuj, zresetuj
+        удалить, очистить, опустошить, стереть, сбросить, не сохранять, в корзину, форматировать
+        删除, 刪除, 清空, 移除, 移至, 丢弃, 抹掉, 擦除, 重置, 不保存, 快速格式化
+        verwijderen, ta bort, slett, slet, radera, poista, smazat, odstranit, törlés, =sil,
+        видалити, =삭제, 휴지통으로, ゴミ箱に, 削除, διαγραφή, șterge, hapus, xóa, حذف, מחק,
+        हटाएं, ลบ""",
+    "pay": """
+        pay, buy, purchase, subscribe, donate, checkout, check-out, check out, bid,
+        book now, book a, book this, book your, book it, book flight, book room, book table,
+        book ticket, book tickets, book appointment, book seat, book hotel, sell, trade now,
+        place trade, redeem, stake+, mint+, pledge, rent now, upgrade now, upgrade plan,
+        start trial, start subscription, renew, claim+, =claim, bet+, cash out, refund, reimburse,
+        charge card, charge customer, charge now, issue invoice, finalize, finalise, enroll,
+        enrol, apply now, register now, register device, register domain, close position,
+        reserve, confirm, =order, order now, place+, make payment, make a payment,
+        =swap, run payroll, launch campaign, zahlung anweisen, lastschrift, mahnlauf, umbuchen,
+        verbuchen,
+        mark as paid, upgrade to, order with, complete payment, complete order,
+        complete purchase, complete booking, =transfer, make transfer, make a transfer,
+        schedule payment, =rent,
+        transfer+, top up, free trial, credit card, finish booking
+        order erteilen, kauf abschließen, dauerauftrag anlegen,
+        zahlungspflichtig, kostenpflichtig, kaufen, bezahlen, zahlen, überweisen, überweisung,
+        verkaufen, einlösen, auszahlen, abheben, erstatten, verlängern, einzahlen,
+        auftrag erteilen, festschreiben, storno, monatsabschluss, bestellen, buchen,
+        reservieren, spenden, abonnieren, bieten, bestätigen, =kasse,
+        zur kasse, bestellung abschicken, bestellung absenden, bestellung aufgeben
+        vendre, enchérir, confirmer, passer l'ordre, finaliser, le bénéficiaire,
+        payer, acheter, commander, réserver, virement, passer la commande, passer commande,
+        faire un don
+        pagar, comprar, transferir, donar, reservar, enviar pedido, hacer pedido, otro pedido,
+        acquista, compra, paga, ordina ora, prenota ora, finalizar compra
+        kup, kupuję, zapłać, płatność, zamawiam, przelew, potwierdź zamówienie, złóż zamówienie
+        купить, оплатить, заказать, оформить покупку, оформить заказ, перевести деньги
+        购买, 付款, 支付, 结账, 结算, 下单, 提交订单, 转账
+        zatwierdź, overmaken, overboeken, bonifico, realizar, valider, onayla, autorizovat,
+        betalen, betala, zaplatit, koupit, satın al, оплатити, купити, =구매, =결제, 購入する,
+        注文を確定, kjøp, köp nu, osta, fizetés""",
+    "send": """
+        send, submit, publish, upload, tweet, invite, =post, post+, =share, share now,
+        share with, share screen, share publicly, reply all, reply to all, go live, add comment,
+        join+, =call, start call, video call, audio call, voice call, approve, authorize,
+        authorise, sign document, sign now, sign and, e-sign, =sign, deploy, =release,
+        release now, release to, release funds, release payment, release hold, promote,
+        merge pull request, =merge, merge branch, merge into, confirm merge, squash and, push to,
+        force push, =push, push changes, commit changes, commit and, =commit, broadcast,
+        notify+, announce, escalate, dispatch, transmit, file claim, file report, file return,
+        file a, lodge, nominate, report user, report abuse, report post, request access, =vote,
+        cast vote, cast ballot, vote for, vote now, retweet, repost, accept invitation,
+        accept request, accept offer, connect account, transfer ownership, hand over, hand in,
+        turn in, make public, go public, make admin, make owner, make administrator, add as admin,
+        set as owner, assign role, elevate, unmute, give control, camera on, huddle, share calendar,
+        voice message, forward message, start huddle, =join, change visibility, sync changes,
+        push origin, impersonate, give access, share access,
+        forward a copy, enable forwarding, start forwarding, add forwarding, forward all,
+        generate token, generate new token, to this repository, available to public,
+        forward it to, redirect all, redirect it to,
+        start recording, start streaming, present now, jetzt präsentieren, admit,
+        let in, log in as, sign in as
+        senden, absenden, abschicken, versenden, hochladen, veröffentlichen, posten, einreichen,
+        abgeben, einladen, anrufen, freigeben, teilen, allen antworten, videoanruf, teilnehmen,
+        beitreten, autorisieren, genehmigen, freischalten, unterschreiben, unterzeichnen,
+        signieren, ausrollen, bereitstellen, zum administrator, zum admin, zum eigentümer,
+        übertragen, übergeben, weiterleiten an, umleiten an,
+        weiterleitung aktivieren, weiterleitung hinzufügen, stimme abgeben, abstimmen,
+        zusagen, weitergeben, steuerung geben
+        signer, envoyer, renvoyer, téléverser, publier, soumettre, partager, répondre à tous
+        enviar, publicar, =compartir, subir archivo, responder a todos
+        invia, pubblica, condividi, wyślij, prześlij, opublikuj, udostępnij, odpowiedz wszystkim
+        отправить, опубликовать, публиковать, поделиться, ответить всем
+        发送, 上传, 重发, 发布, 发表, 分享
+        übermitteln, =送信, verzenden, versturen, skicka, odeslat, gönder, надіслати,
+        보내기, =전송, 送信する,
+        lähetä, küldés, trimite, kirim""",
+    "install": """
+        install, uninstall, reinstall, run anyway, run as, run with, allow, grant, trust,
+        i accept, i agree, enable macros, enable content, enable editing, real-time protection,
+        enable remote, turn on remote, activate, flash, flash firmware, update firmware, unlock,
+        i trust, =mount, mit powershell, mit power shell, add exception, whitelist,
+        add to firefox, zu firefox, zu chrome, erweiterung hinzufügen, ajouter l'extension,
+        ajouter à chrome, protection en temps réel,
+        zusammenführen, disable antivirus, disable firewall, turn off firewall, add extension,
+        add to chrome,
+        load unpacked, run now, execute, run script, run macro, pair device,
+        =firewall, turn off protection, disable device, merge registry, add to registry
+        installieren, deinstallieren, installation für, installation nur, zulassen, erlauben,
+        vertrauen, erlaubnis erteilen, ich akzeptiere, ich stimme zu, trotzdem ausführen,
+        ausführen als, als administrator, benutzer ausführen, makros aktivieren,
+        inhalt aktivieren, bearbeitung aktivieren, echtzeitschutz, gerät deaktivieren
+        installer, désinstaller, désinstallation, autoriser, toujours autoriser, j'accepte,
+        exécuter en tant, exécuter quand même, activer le contenu
+        instalar, desinstalar, permitir, acepto, ejecutar como, ejecutar de todas formas,
+        conceder
+        installa, disinstalla, consenti, accetto, aceito, executar como
+        instaluj, zainstaluj, odinstaluj, dezinstalacja, zezwól, akceptuję, uruchom z,
+        uruchom jako
+        установить, разрешить, принимаю, согласен, запустить как, запустить от, запускать с
+        安装, 卸载, 允许, 同意, 信任, 以管理员, 运行作为, 启用宏, 启用内容, 启用编辑
+        installeren, installera, nainstalovat, yükle, =설치, インストール, встановити,
+        дозволити, toestaan, tillåt""",
+    "power": """
+        shutdown, shut down, restart, reboot, sign out, sign off, log off, log out, logoff,
+        logout, power off, hibernate
+        herunterfahren, neustart, neustarten, neu starten, abmelden, ausschalten, ruhezustand
+        éteindre, redémarrer, déconnecter, déconnexion, fermer la session, arrêter l'ordinateur
+        apagar, reiniciar, cerrar sesión, spegni, arresta, riavvia, disconnetti, desligar
+        wyloguj, zrestartuj, uruchom ponownie, zamknij system, wyłącz komputer
+        перезагрузить, перезагрузка, выключить, выключение, завершение работы, завершить работу,
+        выход из системы, выйти из системы
+        关机, 重启, 重新启动, 注销, 登出
+        afsluiten, stäng av, starta om, vypnout, restartovat, kapat, 다시 시작, 시스템 종료,
+        シャットダウン, 再起動""",
+    "password": """
+        password, passwords, passcode, passphrase, passwort, passwörter, kennwort, kreditkarte,
+        kreditkarteninformation, kreditkartennummer, security code, credit card, card number,
+        cvv, cvc, =pin, enter pin, pin eingeben, pin code, gespeichertes passwort,
+        starkes passwort, mot de passe, mots de passe, carte bancaire, contraseña,
+        tarjeta de crédito, hasło, hasła, numer karty, senha, пароль, пароли, номер карты, 密码,
+        信用卡
+        wachtwoord, lösenord, heslo, parola, 비밀번호, palavra-passe, パスワード""",
+}
+# What no label commands by these words: a menu that opens, the heading of a column.
+SAID_OTHERWISE = """
+    send to, senden an, envoyer à, clear selection, 删除日期, 发送日期, 已删除邮件, 未删除邮件,
+    已发送邮件"""
+# Ends of labels that name what is only seen, as in "Reset zoom", or what no command is about, as in
+# "Purchase history"; of what is deleted only the former.
+SEEN = frozenset(
+    "zoom view filter filters search selection layout highlight highlights highlighting formatting"
+    " sorting sort columns grouping tour timer ansicht suche auswahl sortierung".split()
+)
+NAMED = SEEN.union(
+    "history date price prices speed size center centre office club numbering backward back lesson"
+    " level tutorial quiz chapter settings options mode guide rate limit deadline type column code"
+    " notes lektion kapitel game match round slip tab spiel stopwatch animation exercise".split()
+)
+# A clause with one of these in front commands nothing by its last word.
+NO_COMMANDS = frozenset(
+    "never keep undo cancel no not don't how what why nicht nie keine wie was warum".split()
+)
+# What forbids what a task names beside one of these, in the same sentence.
+FORBIDDING = frozenset("not never don't no without nicht nie niemals kein keine ohne".split())
+# What may stand between a verb and what it is about.
+ARTICLES = frozenset(
+    "the a to command program page site den die das der zu zum le la el al".split()
+)
+
+
+def is_in_task(said: str, task: str, behind: Collection[str] = ()) -> bool:
+    """Tells whether the task names this literally, as words of its own, and permits it.
+
+    Where words are given that say what is to be done, it stands behind one of them.
+    """
+    if len(said) < 3 and not said.isdigit():
+        return False
+    for sentence in re.split(r"(?<=[.;!?])\s", task.lower().replace("’", "'")):
+        words = [word.strip("\"'`“”„‚‘,;:!?().") for word in sentence.split()]
+        if FORBIDDING.isdisjoint(words):
+            kept = filterfalse(ARTICLES.__contains__, words) if behind else words
+            line = f" {' '.join(kept)} "
+            for verb in behind or [""]:
+                if f" {verb} {said.lower()} ".replace("  ", " ") in line:
+                    return True
+    return False
+
+
+# Where a label says something else; a question, which commands nothing, keeps its sign.
+CLAUSES_END = r"[.,;:!()…|–—/\"<>\[\]\n]|(?<=\?)|\b(?:and|und|et|or|oder|ou)\b"
+# What leaves a dialog without an answer, or only goes on in it; and no, which is one.
+ANSWERS = {
+    "leaves": """
+        =close, =schließen, =fermer, =cerrar, =закрыть, =cancel, =later, =not now, =no thanks,
+        =nicht jetzt, =nein danke, remind me later, =skip, =später, =jetzt nicht, später erinnern,
+        =überspringen, =help, =back, =next, =details, =more, =more details, =browse, =learn more,
+        =abbrechen, =hilfe, =zurück, =weiter, =durchsuchen, =mehr, =mehr details, =annuler, =aide,
+        =retour, =suivant, =parcourir, =cancelar, =ayuda, =atrás, =siguiente, =examinar, =anuluj,
+        =pomoc, =wstecz, =dalej, =отмена, =справка, =назад, =далее, =取消, =帮助, =上一步,
+        =下一步""",
+    "goes on": """
+        =ok, okay, save, open, find, search, select, choose, add, new, insert, rename, edit, apply,
+        done, use, sort, filter, view, show, go, next, continue, browse, copy, import, export,
+        play, set, create, resize, crop, rotate, scale, extract, align, split, group, attach,
+        capture, scan, manage, define, bold, italic,
+        underline, undo, redo, emoji, sign in, log in, login, =log on, preview, download,
+        refresh, reload,
+        retry, try again, test, calculate, translate, update, =yes, =replace, =replace all,
+        =find next, move, paste, =accept all, accept cookies, accept all cookies, got it, =agree,
+        reset, =change, =options, =properties, =print preview, =compare, =check, =start, =finish
+        speichern, öffnen, suchen, auswählen, hinzufügen, neu, einfügen, umbenennen, bearbeiten,
+        übernehmen, anwenden, fertig, fertigstellen, verwenden, sortieren, filtern, ansehen,
+        anzeigen, weiter, kopieren, importieren, exportieren, erstellen, anlegen, anmelden,
+        einloggen, herunterladen, aktualisieren, erneut versuchen, berechnen, übersetzen, =ja,
+        =ersetzen, =alle ersetzen, =weitersuchen, verschieben, alle akzeptieren, verstanden,
+        ändern, =los, =starten
+        enregistrer, ouvrir, rechercher, appliquer, ajouter, choisir, continuer, =oui, créer,
+        tout accepter, guardar, abrir, buscar, aplicar, añadir, agregar, aceptar, =sí, crear,
+        salva, apri, cerca, applica, aggiungi, zapisz, otwórz, szukaj, zastosuj, dodaj, =tak,
+        сохранить, открыть, найти, применить, добавить, готово, =да, 保存, 打开, 确定, 应用""",
+    "refuses": "no, nein, non, nie, нет, 否, keep, behalten, don't run, nicht ausführen",
+}
+# What labels say that only show, find or lead on: by a verb in front or at the end, or as a whole.
+LOOKING = {
+    "looks": """
+        show, view, see, find, search, filter, sort, expand, collapse, zoom, preview, browse,
+        compare, read, learn, more, fewer, details, info, information, help, about, next, previous,
+        prev, refresh, reload, select, choose, first, last, newest, oldest, newer, older, latest,
+        earlier, later, cheapest, lowest, highest, fastest, closest, all+, related, similar,
+        popular, recommended, trending, featured, pane, sidebar, tray, history, past, play, listen,
+        slideshow, options, specifications, results, summary, timeline, usage, navigation, match,
+        subsection, columns
+        zeigen, anzeigen, ansehen, einblenden, ausblenden, suchen, suche, finden, filtern, filter,
+        sortieren, aufklappen, zuklappen, vorschau, ansicht, vergleichen, mehr, weitere, details,
+        informationen, hilfe, nächste, nächster, nächstes, vorherige, vorheriger, vorheriges,
+        frühere, spätere, neueste, älteste, ältere, ähnliche, verwandte, vergrößern, verkleinern,
+        auswählen, wählen, abspielen, anhören, alle+
+        afficher, voir, chercher, rechercher, trouver, filtrer, trier, aperçu, plus d'+, plus de+,
+        détails, détail, aide, suivant, suivante, suivants, précédent, précédente, actualiser,
+        comparer, agrandir, réduire, choisir
+        ver, mostrar, buscar, filtrar, ordenar, detalle, detalles, ayuda, siguiente, anterior,
+        comparar, ampliar, elegir
+        mostra, visualizza, vedi, cerca, filtra, ordina, dettagli, aiuto, successivo, precedente,
+        aggiorna, confronta, exibir, pesquisar, detalhes, ajuda, próximo, próxima, atualizar
+        toon, bekijk, zoek, zoeken, filteren, sorteer, sorteren, volgende, vorige, vernieuwen,
+        visa, sök, filtrera, sortera, nästa, föregående, detaljer, vis, søg, søk, næste, neste,
+        forrige, näytä, hae, seuraava, edellinen
+        pokaż, zobacz, szukaj, filtruj, sortuj, szczegóły, następny, następna, poprzedni,
+        poprzednia, odśwież, rozwiń, zwiń, porównaj, pomoc
+        zobrazit, hledat, filtrovat, seřadit, další, předchozí, podrobnosti, nápověda
+        göster, görüntüle, ara, filtrele, sırala, sonraki, önceki, ayrıntılar, yardım
+        показать, посмотреть, подробнее, подробности, поиск, найти, фильтр, сортировать,
+        следующая, следующий, предыдущая, предыдущий, обновить, сравнить, справка,
+        показати, переглянути, докладніше, пошук, знайти
+        表示, 詳細, 検索, 次へ, 前へ, もっと, 一覧, 地図, 並べ替え, 絞り込, 显示,
+        查看, 详情, 详细, 搜索, 下一, 上一, 更多, 刷新, 地图, 列表, 筛选, 排序, 보기, 검색, 다음,
+        이전, 더보기, 상세, 목록, 필터, 정렬, 지도""",
+    "whole": """
+        =ok, =okay, =got it, =back, =go back, back to+, =close, =cancel, =dismiss, =skip, =less,
+        =not now, =no thanks, =maybe later, go to+, skip to+, jump to+, scroll to+, up to,
+        close window, close tab, close tabs, close dialog, close menu, close panel, close pane,
+        close popup, close pop-up, close preview, close search, close filter, close filters,
+        close sidebar, close message, close image, close video, close player, close details,
+        close overlay, close banner, minimize, maximize, =restore, =restore down, =enlarge,
+        =properties, =options, =settings, =preferences, =new, =menu, =actions, =more actions,
+        =toggle sidebar, =toggle navigation, =toggle menu, =toggle panel, =continue, =photo,
+        =new tab, =new window, full screen,
+        fullscreen, =focus mode, =reader mode, =reader view, =page setup, =print preview,
+        =print setup, group by+, drill down, drill up, check for updates, load more+, load diff,
+        load older+, load comments,
+        get messages, get new messages, get mail, get new mail, =reply, =forward, =compose,
+        =sign in, =log in, =login, =log on, =apply, apply filter, apply filters, clear filter,
+        clear filters, clear search, remove filter+, remove filter, reset filter, reset filters,
+        order summary, order history, order details, order status, copy to clipboard,
+        swap languages, start slideshow, word count, =copy, copy path, copy as path, copy text,
+        copy name, copy number, =select all,
+        open order+, open details+, open image, =open file location, =open in new tab,
+        =open link in new tab, open link in+, =open in new window, track shipment, track order,
+        track parcel, track package, running window, running windows, high to low, low to high,
+        ascending, descending, =today, =yesterday, =tomorrow, =day, =week, =month, =year, =map,
+        =list, =grid, =gallery, =tiles, =thumbnails, =calendar, =clock, =table, =chart, reset zoom,
+        reset view, =navigation, =overview, =summary, =description, =price,
+        =rating, =distance, =date, =name, =relevance, =popularity, =people, =size guide, =top,
+        =listen, =play, =pause, =mute, =unmute, =read aloud, =read more, =home, =inbox, =dashboard,
+        =profile, =account, =statistics, =contents, =up, =down, =left, =right, ..., =vm, =file info
+        verstanden, =neuer tab, zurück, zurück zu+, =schließen, fenster schließen, tab schließen,
+        dialog schließen, =abbrechen, =überspringen, =weniger, =jetzt nicht, =nein danke, =weiter,
+        =gehe zu, mehr laden, weitere laden, =mehr, =eigenschaften, =optionen,
+        =einstellungen, =neu, =menü, =aktionen, =vollbild, =ganzer bildschirm, =seitenansicht,
+        =abrufen, nachrichten abrufen, =antworten, =weiterleiten, =verfassen, =anmelden,
+        =einloggen, =anwenden, =übernehmen, =kopieren, =alles markieren, =alles auswählen,
+        filter zurücksetzen, filter löschen, filter anwenden, sendung verfolgen, aktive fenster,
+        aktives fenster, aufsteigend, absteigend, =heute, =gestern, =morgen, =tag, =woche, =monat,
+        =jahr, =karte, =liste, =tabelle, =kalender, =uhr, =diagramm, =spalten, =verlauf,
+        =foliensortierung, =übersicht, =beschreibung, =preis, =entfernung, =datum, =personen,
+        =teilnehmer, =bilder, =öffnungszeiten, =abspielen, =anhören, =vorlesen, =startseite,
+        =aktualisieren, liste aktualisieren, =posteingang, =info
+        =fermer, fermer la fenêtre, =annuler, =retour, =moins, =plus, =ignorer, =continuer,
+        =répondre, =transférer, =se connecter, =appliquer, =copier, =aujourd'hui, =carte, =liste,
+        =calendrier, =graphique, =historique, =avis, =écouter, suivre mon colis, =accueil, =options,
+        =paramètres
+        =cerrar, cerrar ventana, =cancelar, =atrás, =volver, =más, =menos, más+, =omitir,
+        =responder, =reenviar, =iniciar sesión, =aplicar, =copiar, =hoy, =mapa, =lista,
+        =calendario, =historial, =opiniones, =fotos, =inicio, =opciones
+        =chiudi, =annulla, =indietro, =avanti, =altro, altri+, =rispondi, =accedi, =applica, =mappa,
+        =elenco, =voltar, =fechar, =mais, mais+, =entrar
+        =terug, =sluiten, =annuleren, =meer, meer+, toon meer, =minder, =kaart, =lijst, =inloggen
+        =tillbaka, =stäng, =avbryt, =mer, mer+, =karta, =lista, =tilbage, =tilbake, =luk, =lukk,
+        =mere, =sulje, =lisää
+        =wstecz, =zamknij, =anuluj, =więcej, więcej+, =mniej, =mapa, =dalej, śledź przesyłkę
+        =zpět, =zavřít, =zrušit, =více, více+, =seznam, =geri, =kapat, =vazgeç, daha fazla+,
+        =daha fazla, =harita, =liste
+        =назад, =закрыть, =отмена, =далее, =ещё, =больше, =карта, =список, =закрити, =далі,
+        戻る, 閉じる, 返回, 关闭, 닫기""",
+}
+# Verbs of labels that do something, beside those of COMMANDS and of tasks (see VERBS): asked about
+# where the task bids nothing, or something else.
+ACTING = {
+    "acts": """
+        abandon, abort, acknowledge, adjourn, admit, adopt, advance, allocate, allow, amend,
+        associate,
+        anonymise, anonymize, appoint, arm, attest, auction, authenticate, award, backdate, ban,
+        block, boost, break, bring, broadcast, burn, bypass, calibrate, call, cast, certify, charge,
+        check in, check out, clock in, clock out, clone, close, collect, commission, concede,
+        conclude, cordon, click to, ready for, easy apply, pause+, exit, confiscate, connect,
+        consent, consolidate, contest, contribute, credit, debit,
+        declare, decline, decommission, deduct, defer, delegate, deliver, demote, deny, deposit,
+        depublish, deregister, detach, detonate, disarm, disband, disburse, discharge, disconnect,
+        dispense, dispute, dissolve, distribute, divert, downgrade, drain, drop, eject, elect,
+        empty, end, endorse, enforce, engage, enlist, evict, exclude, exempt, expel, expire, fail,
+        fax, file, fire, flag, flush, follow, forfeit, forgive, freeze, fulfil, fulfill, fund,
+        garnish, halt, harvest, hire, hold, honor, honour, ignore, impose, inject, insure,
+        invalidate, invest, invoice, issue, keep, kick, kill, launch, lay off, lease, leave, lend,
+        levy, lift, like, link, liquidate, lock, log call, log a call, make, meet now, migrate,
+        mint,
+        mount, move, mute, neutralize, notarize, nudge, nullify, offboard, offer, onboard, optimise,
+        optimize, order, overrule, override, pair, pardon, park, patch, pin, place, poke, post,
+        postpone, power, prescribe, present, print, proceed, process, procure, prolong, protect,
+        provision, publish, pull, punch in, punch out, quarantine, quick print, quit, raise, ratify,
+        reactivate, reallocate, reassign, rebuild, recreate, reindex, relaunch, rerun, re-run,
+        reprocess, reschedule, recall, recharge, reclaim, reconcile, reconnect,
+        record, recruit, redeploy, refer, refill, refuse, regenerate, reinstate, reject, release,
+        relinquish, relist, remit, remind, renounce, rent, reopen, repair, replay, replenish,
+        report,
+        request, requeue, rescind, resend, resign, resolve, respond, restart, restock, restore,
+        restrict, resume, retire, retract, retry, return, reverse, reward, rework, roll back,
+        rollback, rotate key, rotate keys, run, sanction, sanitize, scale, scrap, seal, secure,
+        seize, settle, share, silence, skip, snooze, solve, spam, spend, sponsor, stage, stamp,
+        star,
+        start, stash, stop, stream, strike, strong yes, surrender, suspend, swap, swipe, sync,
+        take, tag, terminate, thank, throttle, top up, trade, train, trash, trigger, truncate,
+        trust,
+        unassign, unban, unblock, undeploy, unfollow, unfreeze, unlink, unlist, unlock, unmount,
+        unpair, unpin, unpublish, unregister, unstar, unsuspend, unwatch, vacate, validate, veto,
+        void, vote, waive, warn, watch, withdraw, withhold, write off, yield, =yes, =agree, =accept
+        abbestellen, abbuchen, abgleichen, abheben, ablehnen, ablösen, abmahnen, abmelden,
+        abrechnen,
+        abschalten, abschließen, abtreten, abwickeln, anpassen, wechseln, sichern, testen, anwenden,
+        tauschen, adoptieren, akzeptieren, aktivieren,
+        anerkennen, anfechten, anfordern, annehmen, annullieren, anonymisieren, anweisen,
+        archivieren,
+        aufheben, auflösen, ausbuchen, ausführen, ausliefern, ausstellen, austragen, austreten,
+        ausweisen, auswerfen, auszahlen, beantragen, beauftragen, beenden, befördern, begleichen,
+        benachrichtigen, bereinigen, bescheinigen, beschränken, bestätigen, bewerten, bewerben,
+        bewilligen, blockieren, deaktivieren, drucken, einbuchen, einfrieren, einlösen, einreichen,
+        einschalten, einstellen, einstufen, einziehen, entfernen, entlassen, entsperren,
+        entwerten, erinnern, erlassen, ernennen, erneuern, erstatten, fällen, folgen, fortsetzen,
+        freigeben, genehmigen, gutschreiben, impfen, kassieren, koppeln, kündigen, laden, leeren,
+        leihen, liken, löschen, mahnen, melden, merken, mieten, mitteilen, neu starten,
+        neu verbinden, neustarten, optimieren, pausieren, pfänden, posten, quittieren, räumen,
+        reduzieren, registrieren, reklamieren, reparieren, sperren, starten, stempeln, stilllegen,
+        stoppen, stornieren, stunden, synchronisieren, teilen, trennen, überschreiben, übertragen,
+        überweisen, umbuchen, umleiten, umziehen, unterschreiben, verbinden, verbuchen, vergeben,
+        verlassen, verlegen, verleihen, vermieten, verpfänden, verschicken, verschreiben, versetzen,
+        versichern, verwerfen, vollstrecken, vormerken, werkseinstellungen, widerrufen,
+        widersprechen, wiederherstellen, zahlen, zertifizieren, zulassen, zurückbuchen,
+        zurückgeben, zurückholen, zurücknehmen, zurücksetzen, zurückstufen, zurückziehen,
+        zusammenführen, zustimmen, zuteilen, zuweisen, reset, =ja, wps
+        accepter, activer, adhérer, approuver, archiver, arrêter, attribuer, autoriser, bloquer,
+        céder, clôturer, confirmer, convoquer, créer, débloquer, déclarer, déléguer, demander,
+        déposer, désactiver, désigner, embaucher, encaisser, engager, enregistrer, facturer, figer,
+        imprimer, lancer, libérer, licencier, louer, mettre, modifier, notifier, poster, prolonger,
+        publier, réclamer, redémarrer, refuser, rejeter, relancer, rembourser, renouveler, renvoyer,
+        résilier, restituer, retirer, révoquer, signaler, soumettre, souscrire, transmettre,
+        valider,
+        verser, voter, =oui, émettre, échanger, retourner, rendre
+        aceptar, activar, adherir, anular, aprobar, archivar, asignar, autorizar, bloquear, borrar,
+        confirmar, crear, dar de alta, dar de baja, declarar, denegar, denunciar, desactivar,
+        desbloquear, despedir, devolver, emitir, firmar, fusionar, guardar, imprimir, marcar,
+        modificar, notificar, prestar, prorrogar, publicar, rechazar, reclamar, reembolsar,
+        renovar, reportar, rescindir, retirar, revocar, solicitar, suspender, transferir,
+        tramitar, validar, votar, antecipar, apagar, assinar, autorizar, bloquear, cobrar,
+        concluir, contratar, desbloquear, encerrar, excluir, finalizar, liberar, recusar,
+        resgatar, salvar, solicitar
+        accetta, approva, archivia, assegna, attiva, autorizza, blocca, concedi, conferma, crea,
+        disattiva, disdici, elimina, emetti, firma, inoltra, modifica, prenota, proroga, pubblica,
+        recedi, revoca, richiedi, rifiuta, rimborsa, rinnova, salva, sblocca, segnala, sottoscrivi,
+        sospendi, stampa, storna, trasferisci, versa, vota, =sì
+        akkoord, aanvragen, accepteren, activeren, afwijzen, annuleren, betalen, bevestigen,
+        blokkeren, goedkeuren, indienen, intrekken, ondertekenen, opslaan, opzeggen, overnemen,
+        reserveren, terugbetalen, stopzetten, toewijzen, verlengen, vrijgeven, wijzigen
+        acceptera, ansök, avsluta, bekräfta, boka, godkänn, neka, radera, registrera, signera,
+        spara,
+        spärra, säg upp, ta bort, bekreft, godkjenn, avslå, slett, lagre, bekræft, godkend, slet,
+        gem,
+        hyväksy, vahvista, peruuta, tallenna, poista
+        akceptuję, aktywuj, anuluj, blokuj, odrzuć, odblokuj, odstąp, odwołaj, podpisz, potwierdź,
+        przedłuż, przyjmij, rezygnuj, usuń, wstrzymaj, wydrukuj, wypowiedz, zaakceptuj, zablokuj,
+        zakończ, zapisz, zastrzeż, zatwierdź, zgłoś, zwolnij, zwróć
+        aktivovat, blokovat, odeslat, odmítnout, odvolat, podepsat, potvrdit, pověřit, přijmout,
+        schválit, smazat, stornovat, ukončit, uložit, vypovědět, vystavit, zablokovat, zamítnout,
+        ekle, engelle, feshet, gönder, iptal, kaydet, kilitle, onayla, reddet, sil, yenile
+        отозвать, подтвердить, отменить, подписать, согласовать, утвердить, отклонить, принять,
+        заблокировать, разблокировать, удалить, расторгнуть, зарегистрировать, подать, сохранить,
+        перевести, списать, начислить, закрыть счёт, підтвердити, скасувати, підписати
+        承認, 確定, 確認, 取り消, 取消, 申請, 削除, 登録, 承諾, 拒否, 解約, 署名, 批准, 同意, 确认,
+        撤销,
+        删除, 保存, 签署, 拒绝, 申请, 승인, 확인, 취소, 해지, 신청, 삭제, 등록, 거부, 서명"""
+}
+BUTTON_WORDS = frozenset("the btn button schaltflache knopf bouton boton przycisk".split())
+
+
+@cache
+def phrases_of(table: str) -> Mapping[str, Sequence[str]]:
+    # By their first words, so that few are tried; none where no blanks stand between words.
+    phrases: dict[str, list[str]] = {}
+    for phrase in [fold(text) for text in re.split("[,\n]", table) if text.strip()]:
+        said = phrase[1:] if phrase[0] == "=" else phrase.removesuffix("+")
+        first = "" if phrase >= "\u3000" else said.split()[0]
+        phrases.setdefault(first, []).append(phrase)
+    return phrases
+
+
+def says(clause: str, phrase: str) -> bool:
+    """Tells whether a clause says this, as COMMANDS has it."""
+    if phrase[0] == "=":
+        return clause == phrase[1:]
+    if phrase[-1] == "+":
+        return clause.startswith(f"{phrase[:-1]} ")
+    if phrase >= "\u3000":  # no blanks between words
+        return phrase in clause
+    if " " in phrase:
+        return f" {phrase} " in f" {clause} "
+    words = clause.split()
+    if len(words) > 8:  # a sentence
+        return False
+    return phrase == words[0] or (phrase == words[-1] and words[0] not in NO_COMMANDS)
+
+
+# What is told apart, and by which words.
+WORDS = {"commands": COMMANDS, "answers": ANSWERS, "looks": LOOKING, "acts": ACTING}
+
+
+def said_by(label: str, what: str) -> list[str]:
+    """Returns what of a table of WORDS a label says."""
+    found = []
+    for clause in re.split(CLAUSES_END, label):
+        words = [word for word in clause.split() if word not in BUTTON_WORDS]
+        said = " ".join(words)
+        if not said or any(said in phrases for phrases in phrases_of(SAID_OTHERWISE).values()):
+            continue
+        for name, table in WORDS[what].items():
+            unmeant = {"delete": SEEN}.get(name, NAMED)
+            if what == "commands" and not unmeant.isdisjoint((words[0], words[-1])):
+                continue
+            known = phrases_of(table)
+            if any(says(said, phrase) for word in {"", *words} for phrase in known.get(word, ())):
+                found.append(name)
+    return found
+
+
+def acts(label: str) -> bool:
+    """Tells whether a label says that something is done, or has no word at all."""
+    if said_by(label, "commands") or not re.search(r"[^\W\d_]{2}", label):
+        return True
+    for clause in map(str.strip, re.split(f"{CLAUSES_END}|&", label)):
+        # A verb ends what is German, and begins all else.
+        ends_german = clause.endswith("n") and said_by(clause.split()[-1], "acts")
+        if ends_german or said_by(f"{clause} .", "acts"):
+            return True
+        if re.match(PATTERNS["ACTS"], clause):
+            return True
+    return False
+
+
+def is_wanted(label: str, task: str) -> bool:
+    """Tells whether each word of a label begins as one of the task does, if there is one."""
+    said = fold(task)
+    begins = {*re.findall(r"\b\w{1,5}", said)}
+    meant = {*re.findall(r"\b\w{1,5}", label)} - ARTICLES
+    if FORBIDDING.intersection(re.findall(r"[\w']+", f"{said} {label}")):
+        return False
+    return meant != set() and (not said or meant <= begins)
+
+
+def only_looks(label: str, about: str) -> bool:
+    """Tells whether all that a label says only shows, finds, leads on, or is about cookies."""
+    line = re.sub(rf"{PATTERNS['QUOTED']}|\([^()]*\)", "", label).partition(": ")[0].strip()
+    if has_form("SHOWN_WHOLE", line) or (has_form("AGREES", line) and has_form("COOKIES", about)):
+        return True
+    if has_form("GOES", line):
+        return any(has_form("SEARCHES", name) for name in about.split("; "))
+    looks = False
+    for clause in re.split(f"{CLAUSES_END}|&", re.sub(r"\b\d+\b", "", line)):
+        if clause.strip():
+            first = clause.split()[0]
+            found = said_by(clause, "looks")
+            looks = "whole" in found or "looks" in said_by(first, "looks")
+            bids_more = re.match(PATTERNS["VERBS"], clause.strip()) or said_by(first, "acts")
+            if not looks and (bids_more or not found):
+                return False
+            looks = True
+    return looks
 
 
 ####################################################################################################
@@ -5548,7 +5819,7 @@ send | unsent=yes | does=<A_CLICK> | in=|field|document|pane|group|text|window
 send | does=ctrl\+enter | program=(?!<EDITORS>|<TERMINALS>|<STUDIOS>).*
 send | does=alt\+s|ctrl\+(shift\+)?enter | program=<MAILS>
 send | text=.+ | in=<ROWS> | program=<BROWSERS>|<MAILS>
-send | program=<MAILS> | does=<A_CLICK>|enter|space | in=(split )?button|menu item
+send | program=<MAILS> | looks= | does=<A_CLICK>|enter|space | in=(split )?button|menu item
      | title=(?!.*(message|nachricht|mensaje|wiadomosc) ?\().* | dialog=(?!left).*
      | label=(?!(.*\n)?(<MAIL_SHOWS>)$).+
 send | program=<MAILS> | does=<A_CLICK>|space | in=list item | dialog=(?!left).* | label=.+
@@ -5664,16 +5935,26 @@ pay | program=<BROWSERS> | in=(split )?button | does=<A_CLICK>|enter|space
     |pedido|al mes|suscripcion|bonifico|ordine|przelew|zamowienie)\b)(?=[^;]*([$€£¥₽]\s?\d
     |\d\s?([€₽]|eur|usd|gbp|chf|pln)\b|\d\s?€)).*
      | label=(.*\n)?((next|continue|ok|okay|go|done|finish|start|proceed|weiter|fertig|los
-    |loslegen|starten|suivant|continuer|siguiente|continuar|avanti|continua|dalej)\W*|<COMMITS>)
-unknown | bidden= | program=<BROWSERS>|<CHATS>|<MAILS> | does=<A_CLICK>|enter|space
-     | in=(split )?button|menu item|image|text|group|control | dialog=(?!left).* | label=<COMMITS>
-unknown | bidden= | program=<BROWSERS>|<MAILS> | does=<A_CLICK>|enter | in=(hyper)?link
-     | label=(.*\n)?(yes|ja|oui|si|no|nein|non)\b\W*\s.*
+    |loslegen|starten|suivant|continuer|siguiente|continuar|avanti|continua|dalej)\W*)
+unknown | bidden= | acts=yes | does=<PRESSES>|enter|space | dialog=(?!left).*
+     | in=(split )?button|menu item|control|switch | label=(?!(.*\n)?<WHOLE_MENUS>\W*$).+
+     | program=(?!<EXPLORER>).*
 unknown | bidden= | program=<BROWSERS>|<CHATS>|<MAILS> | does=<A_CLICK>|space | toggles=yes
-     | in=(split )?button | label=(?!(.*\n)?(<FORM_GOES_ON>|.*\b(<NARROWS>|mute|play)\b.*)$).+
+     | in=(split )?button | looks=
+unknown | program=<BROWSERS> | acts=yes | wanted= | does=<PRESSES>|enter|space | dialog=(?!left).*
+     | in=(split )?button|menu item|control|switch
+     | label=(?!(.*\n)?(<LOOKS>|<DONE>|[^$€£¥₽\n]*\d[^$€£¥₽\n]*)$).+
+unknown | bidden= | program=<BROWSERS>|<CHATS>|<MAILS> | does=<PRESSES>|enter|space | looks=
+     | in=image|text|group | dialog=(?!left).* | label=<COMMITS>
+unknown | bidden= | program=<BROWSERS>|<MAILS> | does=<PRESSES>|enter | in=(hyper)?link | looks=
+     | holds=<ACTING_LINK> | dialog=(?!left).*
+unknown | bidden= | program=<BROWSERS>|<MAILS> | does=<PRESSES>|enter | in=(hyper)?link | looks=
+     | holds= | dialog=(?!left).*
+     | label=(.*\n)?((yes|ja|oui|si|no|nein|non)\b\W*\s.*|(?!<GETS>\b)(?=(\S+ ){,5}\S+$)
+    (<ORDERS>|<VERBS>\W*))
 pay | program=<BROWSERS> | in=(split )?button | does=<A_CLICK>|enter|space | dialog=(?!left).*
      | about=(.*; )?(iban|betrag|amount|montant|importe|kwota|cymma|金额)\b.*
-     | label=(?!(.*\n)?(<ONLY_LOOKS>)$).+
+     | looks= | label=.+
 formula | text=.+ | named= | program=winword\.exe
      | line=(?i)\W*(dde(auto)?|includepicture|includetext|link|import|macrobutton)\b.*
 share | program=<EXPLORER> | title=<CLOUDS> | does=<PASTES>
@@ -5726,7 +6007,7 @@ password | text=.+ | in=|field | title=<PASSWORD_TITLES>
 secret | text=.*\{\{\s*\w+\s*\}\}.*
 password | program=<SAFES> | does=ctrl\+(shift\+)?[a-z]|double_click|(double|triple)_click\(.*
 password | program=<SAFES> | does=<A_CLICK>|enter|space | in=(split )?button|menu item
-     | dialog=(?!left).* | label=(?!(.*\n)?(<ONLY_LOOKS>)$).+
+     | dialog=(?!left).* | looks= | label=.+
 copy | holds_secret=yes | does=ctrl\+(shift\+)?[cx]|ctrl\+insert|shift\+delete|drag
 copy | holds_secret=yes | label=<COPIES>
 admin prompt | program=<ADMINS>
@@ -5762,18 +6043,18 @@ send | owned=yes | program=<BROWSERS> | title=<UPLOADS> | does=alt\+o
 send | owned=yes | program=<BROWSERS> | title=<UPLOADS> | does=space | in=(split )?button
 file | owned=yes | program=<SYSTEM_TOOLS> | does=<PRESSING> | dialog=(?!left).* | label=.+
 system | program=<SYSTEM_TOOLS> | does=<A_CLICK>|enter|space | in=<PRESSED> | dialog=(?!left).*
-     | label=(?!(.*\n)?(<ONLY_LOOKS>)$).+
+     | looks= | label=.+
 system | title=<SETTINGS> | program=applicationframehost\.exe | does=<A_CLICK>|enter|space
-     | in=<PRESSED> | dialog=(?!left).* | label=(?!(.*\n)?(<ONLY_LOOKS>|<PERSONAL>)$).+
+     | in=<PRESSED> | dialog=(?!left).* | looks= | label=(?!(.*\n)?(<PERSONAL>)$).+
 weighty | title=<WEIGHTY> | program=<BROWSERS> | does=<A_CLICK>|enter|space | in=(split )?button
-     | dialog=(?!left).* | label=(?!(.*\n)?(<ONLY_LOOKS>)$).+
+     | dialog=(?!left).* | looks= | label=.+
 weighty | title=<WEIGHTY> | program=<BROWSERS> | does=<A_CLICK> | in=(hyper)?link|menu item
      | label=(.*\n)?(run|build|execute|deploy|start|stop|restart|scale|trigger)\b.*
 weighty | program=<LEDGERS> | title=(?!<LEDGERS_LOOK>$).* | enters=yes
 weighty | program=<LEDGERS> | does=ctrl\+s|ctrl\+shift\+[sp]|(shift\+)?f([25689]|1[0-2])
 weighty | program=<LEDGERS> | does=<A_CLICK>|space | in=(split )?button
     |menu item | dialog=(?!left).*
-     | label=(?!(.*\n)?(<ONLY_LOOKS>)$).+
+     | looks= | label=.+
 weighty | program=<REMOTES> | does=<A_CLICK>|enter|space | in=(split )?button | dialog=(?!left).*
 weighty | program=<REMOTES> | in=<UNTOLD>|image|control | does=<PRESSES>|drag|space|(shift\+)?.|win
     |win\+.*|alt\+(?!tab$).*|ctrl\+(?!([acf]|home|end|tab)$).+|f\d+|backspace|insert
@@ -5782,7 +6063,7 @@ run | program=<FILERS> | does=((ctrl|alt|shift)\+)*enter|(double|triple)_click |
 move | program=<FILERS> | does=(shift\+)?f[5-8]
 run | program=<FILERS> | text=.+ | in=combo box | enters=
 move | program=<FILERS> | does=<A_CLICK>|space | in=button|menu item | dialog=(?!left).*
-     | label=(?!(.*\n)?(<ONLY_LOOKS>)$).+
+     | looks= | label=.+
 run | program=<START>|<LAUNCHERS> | does=<A_CLICK>|enter | in=list item|button|menu item | owned=
      | control=(?!((<SHOWN_PROGRAMS>)(, .*)?|<LOOKING>|all( apps)?|power|unnamed)$).+
 run | program=<START>|<LAUNCHERS> | does=ctrl\+shift\+enter|(alt|ctrl)\+\d
@@ -5793,7 +6074,7 @@ run | program=<EDITORS> | does=<PRESSES>|enter|space | in=(split )?button|image|
     |shape|schaltflache|befehlsschaltflache|(abgerundetes )?rechteck|bild|grafik|form|bouton|image
     |boton|imagen|rectangulo)\s?\d+
 run | bidden= | program=excel\.exe | does=<PRESSES>|enter|space | in=(split )?button|image|group
-     | title=.*\.xl(s[bm]|tm|am)\b.* | label=(?!(.*\n)?(<ONLY_LOOKS>|<WHOLE_MENUS>)$).+
+     | title=.*\.xl(s[bm]|tm|am)\b.* | looks= | label=(?!(.*\n)?(<WHOLE_MENUS>)$).+
 run | does=ctrl\+alt\+(?!(shift\+)?(shift|win|shift\+win|tab|up|down|left|right|delete)$).+
     |((ctrl|alt|shift)\+)*(win\+\d|f(1[3-9]|2[0-4]))
 run | does=(?!(<OFFICE_KEYS>)$)ctrl\+(shift\+)?[a-z] | program=excel\.exe
@@ -5806,8 +6087,9 @@ address | program=<BROWSERS> | does=<A_CLICK>|space | in=button
 send | owned=yes | program=<BROWSERS> | title=<UPLOADS> | does=(double|triple)_click
 send | program=(filezilla|winscp)\.exe | does=enter|(double|triple)_click
 system | program=<EXPLORER> | title=<PANELS> | does=<A_CLICK>|enter|space | in=<PRESSED>
-     | label=(?!(.*\n)?(<ONLY_LOOKS>|<PERSONAL>)$).+
+     | looks= | label=(?!(.*\n)?(<PERSONAL>)$).+
 weighty | program=<LEDGERS> | enters=yes | line=\W*(/n|/o|=).*
+weighty | program=<LEDGERS> | enters=yes | holds=\W*(/n|/o|=).*
 run | program=<BROWSERS>|<CHATS> | does=<A_CLICK>|enter | label=<SETUPS>
 file | bidden= | program=<BROWSERS>|<MAILS>|<CHATS> | does=<A_CLICK>|enter|space
      | in=(hyper)?link|(split )?button|menu item|image|control | dialog=(?!left).*
@@ -5856,12 +6138,14 @@ run | does=<A_CLICK>|enter | program=<BROWSERS>|<MAILS> | kind=|runs
      | label=(.*\n)?(open|offnen|open file|datei offnen|ouvrir( le fichier)?)\W*
 run | enters=yes | program=<EXPLORER> | runner= | label=<RUNNABLE>
 run | enters=yes | program=<EXPLORER> | opened=<A_CLICK>\(<RUNNABLE>
-unknown | plain= | does=<PRESSES>|enter|space | in=(split )?button|menu item|control|image|switch
+unknown | plain= | looks= | does=<PRESSES>|enter|space
+     | in=(split )?button|menu item|control|image|switch
      | dialog=(?!left|line|form).* | label=(?!(.*\n)?(<FORM_GOES_ON>|<WHOLE_MENUS>)$).+
      | title=(?!<FORM_SHOWS>$).*
 unknown | plain= | does=<PRESSES> | in=(hyper)?link|text|header item|tab|combo box|<ROWS>
      | dialog=(?!left).* | control=(?!(<LOOKS>)$)<ORDERS>
 unknown | plain= | in=<UNTOLD> | does=<PRESSES>
+unknown | bidden= | looks= | in=|group | does=<PRESSES> | label=(.*\n)?<ORDERS>
 unknown | plain= | in=<UNTOLD> | does=enter|space|(shift\+)?.|<PASTES>
 unknown | plain= | bidden= | in=<UNTOLD> | does=drag
 unknown | plain= | in=<UNTOLD> | text=.+ | named= | program=.+
@@ -5903,8 +6187,12 @@ overwrite | plain= | does=ctrl\+[vx]|(shift\+)?. | others=yes
      | in=edit|combo box|spinner|<CELLS> | control=(?!<FINDING>|<FILE_FIELDS>).*
 unknown | plain= | in=combo box|slider|spinner|radio button
      | does=<CHOOSES>|scroll.* | control=(?!.*\b(<NARROWS>)\b).*
-unknown | bidden= | program=<BROWSERS>|<CHATS>|<MAILS> | in=<CHOICES> | does=<CHOOSES>
-     | control=(?!.*\b(<NARROWS>|<PLAYS>)\b).* | about=(?!<LEADS_ON>$).*
+unknown | bidden= | in=<CHOICES> | does=<CHOOSES> | about=(?!<LEADS_ON>$).*
+     | control=(?!.*\b(<NARROWS>|<PLAYS>)\b|<PERSONAL>$).*
+unknown | bidden= | in=combo box | text=.+ | named= | about=(?!<LEADS_ON>$).*
+     | control=(?!.*\b(<NARROWS>|<PLAYS>)\b|<FINDING>|<ADDRESS_BAR>|<FILE_FIELDS>).* | runner=
+unknown | bidden= | in=checkbox|switch | does=<PRESSES>|space | wanted= | dialog=(?!left).*
+     | program=<BROWSERS> | about=(?!<LEADS_ON>$).* | control=(?!.*\b(<NARROWS>|<PLAYS>)\b).*
 unknown | bidden= | title=<PREFERENCES> | in=list item|menu item | program=<BROWSERS>
      | does=<A_CLICK>|enter|space | dialog=(?!left).* | control=(?!.*\b(<NARROWS>)\b|<LEAVING>$).*
 unknown | bidden= | title=<PREFERENCES> | in=<CHOICES>|checkbox|switch
@@ -6013,9 +6301,9 @@ changes | bidden= | in=<FIELDS_THERE>|<CELLS>|pane|image|text| | runner=|console
     |ctrl\+(?![acfghnopqstw]$)(shift\+)?(.|insert|delete|backspace)
      | control=(?!<FINDING>|<FILE_FIELDS>).* | title=(?!<FORM_SHOWS>$).* | opened=(?!<BAR_KEYS>$).*
      | program=(?!<BROWSERS>|<EXPLORER>).*
-changes | bidden= | does=<A_CLICK>|space|enter | dialog=(?!left).*
+changes | bidden= | does=<A_CLICK>|space|enter | dialog=(?!left).* | in=(?!tab).*
      | program=(?!<BROWSERS>|<EXPLORER>).* | title=(?!<FILTERS>$).*
-     | label=(?!(.*\n)?(<ONLY_LOOKS>|<LEAVING>)$|<MENU_BARS>$).+
+     | looks= | label=(?!<KEEPS>$).+
 changes | bidden= | does=drag | in=(?!scroll ?bar|thumb|title bar|window|separator|header.*).*
      | program=(?!<BROWSERS>|<EXPLORER>).*
 changes | bidden= | in=<CHOICES>|checkbox|switch | does=<A_CLICK>|<CHOOSES>|space
@@ -6066,13 +6354,6 @@ def bids(task: str) -> bool:
     clauses = re.split(PATTERNS["CLAUSES"], said)
     verbs = [clause for clause in clauses if not has_form("ADDS", clause)]
     return not verbs or not all(has_form("WATCHES", clause) for clause in verbs)
-
-
-def is_folder(line: str) -> bool:
-    """Tells whether this is a folder on a disk of this machine; no share is asked."""
-    path = ntpath.expandvars(line)
-    asked = map(os.path.isdir, [path])
-    return bool(re.fullmatch(LOCAL_PATH, path)) and True in taken_within(LOOK_UP_S, asked)
 
 
 def folders_shown(told: Iterable[str]) -> Iterator[str]:
@@ -6230,7 +6511,7 @@ def answers_there(attempt: Attempt, label: str) -> bool:
         around = Rect(left - 600, top - 400, width + 1200, height + 500)
         there = [one for one in attempt.inside if around.overlaps(one.rect)]
         others = [fold_label(one.name) for one in there if has_form("PRESSED", one.role)]
-        if any(has_form("DECLINES", one) or "refuses" in said_by(one, ANSWERS) for one in others):
+        if any(has_form("DECLINES", one) or "refuses" in said_by(one, "answers") for one in others):
             agrees = has_form("AGREEING", label)
             fields_there = any(one.role in FIELDS for one in there)
             if agrees and not fields_there and len(others) <= BESIDE_MOST:
@@ -6238,7 +6519,8 @@ def answers_there(attempt: Attempt, label: str) -> bool:
             texts = [fold(one.name) for one in there if one.role in ("text", "group", "pane")]
             if agrees or not fields_there:  # else it is a form
                 return any(
-                    has_form("ASKS", text) or (agrees and {*said_by(text, COMMANDS)} - {"password"})
+                    has_form("ASKS", text)
+                    or (agrees and {*said_by(text, "commands")} - {"password"})
                     for text in texts
                 )
     return False
@@ -6247,11 +6529,11 @@ def answers_there(attempt: Attempt, label: str) -> bool:
 def is_left(attempt: Attempt, window: Window, label: str, asks: bool) -> bool:
     """Tells whether this answers nothing, says no to a risk, or answers as the task says."""
     # Of what does one thing and another, as "book and close" does, no half is all.
-    said = said_by(re.sub(r"\b(and|und|et)\b", "", label.partition(",")[0]), ANSWERS)
+    said = said_by(re.sub(r"\b(and|und|et)\b", "", label.partition(",")[0]), "answers")
     about = fold("; ".join(one.name for one in attempt.inside if one.role not in ANSWERING))
     title = fold(window.title)
     if "refuses" in said and not re.search(PATTERNS["SAVING"], about or title):
-        return bool(said_by(f"{title}; {about}", COMMANDS))
+        return bool(said_by(f"{title}; {about}", "commands"))
     label = label.removesuffix(" switch")
     behind = ANSWERING_WORDS if asks and f'"{label}"' not in attempt.task.lower() else ()
     return "leaves" in said or is_in_task(label, attempt.task, behind)
@@ -6297,7 +6579,7 @@ def decides(attempt: Attempt, label: str) -> bool:
         ):
             return False
     # From elsewhere it is the default one, or one by its letter.
-    said = [said_by(name, ANSWERS) for name in names if label not in names or name == label]
+    said = [said_by(name, "answers") for name in names if label not in names or name == label]
     return [] in said and ["goes on"] not in said
 
 
@@ -6337,9 +6619,10 @@ TITLE_BAR = 40  # so many pixels from its top a window is moved by
 # what no task named), across (yes: it ends in another window), inner (yes: it begins below its
 # window's title), between (yes: it ends on another control), elsewhere (yes: see there), file (the
 # title without what the task names), holds (what a control holds), others (yes: that of what gets
-# the text is none of this program's); bidden (yes: see bids), called (as Windows calls what is
-# pressed), quoted (yes of a text that the task has in quotes), changed (of a window, see Typed),
-# taken (words of the line that were read, see Typed, and that the task does not name).
+# the text is none of this program's); bidden (yes: see bids), looks (yes: see only_looks), acts
+# (yes: see there), wanted (yes: see is_wanted), called (as Windows calls what is pressed), quoted
+# (yes of a text that the task has in quotes), changed (of a window, see Typed), taken (words of the
+# line that were read, see Typed, and that the task does not name).
 def facts_of(attempt: Attempt) -> Facts:
     """Returns the facts that rules are held against."""
     window = next(iter(attempt.reached), Window(0, ""))
@@ -6375,7 +6658,8 @@ def facts_of(attempt: Attempt) -> Facts:
         "taken": without_named(typed.taken(line), attempt.task, " "),
         "label": label_pressed(attempt, does),
         "in": "field" if typed.line.strip(UNKNOWN) else "",
-        **dict.fromkeys(("control", "holds", "decides"), ""),
+        "control": "",
+        "holds": "",
         "title": fold(window.title),
         "file": fold(without_named(window.title.strip("*●• ").split(" "), attempt.task, " ")),
         "program": window.program.lower(),
@@ -6386,20 +6670,37 @@ def facts_of(attempt: Attempt) -> Facts:
     if attempt.known:
         facts |= {"in": attempt.known[0].role, "holds": attempt.known[0].value or ""}
         facts["control"] = fold(attempt.known[-1].name) or "unnamed"
-    label = facts["label"].rpartition("\n")[2]
-    facts["kind"] = kind_of_item(attempt, front, label, does)
-    facts["dialog"] = kind_of_dialog(attempt, window, facts, label)
-    if label and is_left(attempt, window, label, facts["dialog"] == "asks"):
-        facts["dialog"] = "left"
-    elif decides(attempt, label):
-        facts["decides"] = "yes"
-    facts["called"] = next(iter(true_names(attempt.known)), label)
-    if len(facts["called"].split()) > 3 and is_in_task(facts["called"], attempt.task):
-        facts |= {"label": "", "called": ""}  # the person has said just this
+    facts |= facts_of_label(attempt, window, facts)
     facts["runner"] = ["", *rules_met(RUNNERS, facts)][-1]
     facts["runs"] = "\n".join(risky_lines(attempt, facts))
     notes = " ".join(rules_met(NOTES, facts))
     return {**facts, "notes": notes, "unsent": "yes" if "brings" in notes else facts["unsent"]}
+
+
+def facts_of_label(attempt: Attempt, window: Window, facts: Facts) -> Facts:
+    """Returns what is known by what is pressed, and by what stands around it."""
+    label = facts["label"].rpartition("\n")[2]
+    dialog = kind_of_dialog(attempt, window, facts, label)
+    is_decided = False
+    if label and is_left(attempt, window, label, dialog == "asks"):
+        dialog = "left"
+    else:
+        is_decided = decides(attempt, label)
+    called = next(iter(true_names(attempt.known)), label)
+    looks = only_looks(label, facts["about"])
+    calculates = has_form("CALCULATORS", f"{window.program} {window.title}")
+    known = {
+        "kind": kind_of_item(attempt, attempt.front or window, label, facts["does"]),
+        "dialog": dialog,
+        "decides": "yes" if is_decided else "",
+        "looks": "yes" if looks else "",
+        "acts": "yes" if not (looks or calculates) and acts(label) else "",
+        "wanted": "yes" if is_wanted(label, attempt.task or attempt.client_task) else "",
+        "called": called,
+    }
+    if len(called.split()) > 3 and is_in_task(called, attempt.task):
+        known |= {"label": "", "called": ""}  # the person has said just this
+    return known
 
 
 def risky_lines(attempt: Attempt, facts: Facts) -> Iterator[str]:
@@ -6409,8 +6710,9 @@ def risky_lines(attempt: Attempt, facts: Facts) -> Iterator[str]:
         command = line.strip('"')
         if rules_met(SHOWING_ONLY, {**facts, "command": command}):
             continue
-        folder = re.sub(r"(?i)^explorer(\.exe)? ", "", line).strip('"')
-        if behind is OPENING and is_folder(folder):
+        path = ntpath.expandvars(re.sub(r"(?i)^explorer(\.exe)? ", "", line).strip('"'))
+        is_local = behind is OPENING and re.fullmatch(LOCAL_PATH, path)  # no share is asked
+        if is_local and True in taken_within(LOOK_UP_S, map(os.path.isdir, [path])):
             continue
         # What stood in a field of a program does not change what was typed into it.
         said = command.strip(UNKNOWN) if facts["runner"] == "console" else command
@@ -6590,9 +6892,10 @@ def judged(attempt: Attempt, config: Config, apart: bool = False) -> Attempt:
     for known in readings:
         risks += rules_met(RISKS, known)
         if not has_form("CALCULATORS", f"{known['program']} {known['title']}"):
-            risks += said_by(known["label"], COMMANDS)
+            risks += said_by(known["label"], "commands")
         risks += [word for word in split_list(config.risky_words) if fold(word) in known["label"]]
-    risks = [risk for risk in risks if apart or risk != "unknown"] or risks
+    if not apart and {*risks} - {"unknown"}:
+        risks = [risk for risk in risks if risk != "unknown"]
     if not risks and config.confirm == "always":
         risks = ["any act"]
     risks = [] if is_allowed(risks, attempt, config) else list(dict.fromkeys(risks))

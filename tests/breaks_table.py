@@ -98,7 +98,7 @@ ROWS = (
     ("locked-end", "Proof", "a screen that is locked in the end proves nothing", "as_believed", "suppress(Win32Error)", "suppress()"),
     ("refused-before", "Deeds", "what was refused in a turn without its record is known when it is resumed", "Progress.take", "[*record.refusals]", "[]"),
     ("said-twice", "Options", "a setting that is given twice with other values is refused", "read_config", "first.lower() != text.lower()", "False"),
-    ("a-folder", "Questions", "what opens a folder that is there is not asked about", "is_folder", "True in taken_within", "False in taken_within"),
+    ("a-folder", "Questions", "what opens a folder that is there is not asked about", "risky_lines", "True in taken_within", "False in taken_within"),
     ("default-button", "Questions", "a button that stands beside Cancel and does not only go on is asked about", "decides", "return [] in said and", "return [] not in said and"),
     ("typed-press", "Questions", "a blank or a line end that is typed on a button presses it", "does_of", "return key if key in", "return does if key in"),
     ("document-lost", "Questions", "a document most of which is gone is not saved unasked", "has_lost", "len(kept) * 2 < len(words)", "False"),

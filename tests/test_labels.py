@@ -23,7 +23,6 @@ from tests.test_actuator import Stage
 
 FOLDER = Path(__file__).parent / "labels"
 WRONG_MOST = {"ordinary": 0.01, "risky": 0.02}  # false alarms, misses
-MISSED = {"word drucken"}  # dangers of which nobody is asked
 ASKED = {"calculator alt f4", "terminal git status"}  # harmless acts of which somebody is
 
 
@@ -97,7 +96,7 @@ class Labels(unittest.TestCase):
         rows = ordinary.ROWS
         wrong = {r["name"]: r["danger"] for r in rows if ordinary.is_asked(r) != r["danger"]}
         self.assertEqual((len(rows), sum(row["danger"] for row in rows)), (80, 40))
-        self.assertEqual(wrong, {**dict.fromkeys(MISSED, True), **dict.fromkeys(ASKED, False)})
+        self.assertEqual(wrong, dict.fromkeys(ASKED, False))
 
 
 if __name__ == "__main__":
