@@ -4040,7 +4040,6 @@ TEXT_SCHEMA: JsonDict = {"type": "string"}
 TEXTS_SCHEMA: JsonDict = {"type": "array", "items": TEXT_SCHEMA}
 TEXT = Argument("a text of whole characters, no list", read_text, TEXT_SCHEMA)
 _FLAG = Argument("true or false", read_flag, {"type": "boolean"})
-_AXIS = Argument(f"a whole number from 0 to {GRID}", read_axis, AXIS_SCHEMA, fault="invalid_box")
 _GRID_PLACE = Argument(
     f"[x, y] in whole numbers from 0 to {GRID}, never pixels",
     read_place,
@@ -4049,19 +4048,23 @@ _GRID_PLACE = Argument(
     lambda place: Coordinate(*place),
     "invalid_box",
 )
-_BOX_SCHEMA = {
-    "type": "array",
-    "minItems": 2,
-    "maxItems": 4,
-    "items": AXIS_SCHEMA,
-    "description": "[x, y] or [x1, y1, x2, y2]",
-}
 # The name of an argument decides about all of that, and about the gates that it has to pass. All
 # others are texts for the program or its log.
 ARGUMENTS: Mapping[str, Argument] = {
     **dict.fromkeys(("position", "start", "end"), _GRID_PLACE),
-    "box": _GRID_PLACE._replace(schema=_BOX_SCHEMA),
-    **dict.fromkeys(("x", "y", "x1", "y1", "x2", "y2"), _AXIS),
+    "box": _GRID_PLACE._replace(
+        schema={
+            "type": "array",
+            "minItems": 2,
+            "maxItems": 4,
+            "items": AXIS_SCHEMA,
+            "description": "[x, y] or [x1, y1, x2, y2]",
+        }
+    ),
+    **dict.fromkeys(
+        ("x", "y", "x1", "y1", "x2", "y2"),
+        Argument(f"a whole number from 0 to {GRID}", read_axis, AXIS_SCHEMA, fault="invalid_box"),
+    ),
     "text": TEXT._replace(make=clean_text),  # to type
     "key": TEXT._replace(read=read_chord, make=as_chord),
     "then": Argument(
@@ -8498,11 +8501,20 @@ SERVERS: dict[str, list[str]] = {}
 for owner, port, *advice in table_rows(_SERVERS):
     SERVERS |= {owner: advice, port: advice}
 
+
+class Fault(NamedTuple):
+    tries: str
+    rungs: str
+    sentence: str
+
+
 # Of each kind of fault how often asking again may help, within request_retries (-1: not even in
 # another turn, once no other form has cured it), what other forms of the request may cure it (see
 # RUNGS), the likeliest first, and what the server did, {0} being its own words, with what to do
 # about it, {1} to {4} being the four settings above. The last four are of answers that look well.
-_FAULTS = """
+FAULTS = {
+    kind: Fault(*about)
+    for kind, *about in table_rows("""
 memory | -1 | | has too little memory for its model ({0}); take a smaller one, such as Qwen3-VL 2B,
      a smaller context, or close other programs
 context | -1 | pictures | got more than its model's context holds ({0}); {1}
@@ -8539,16 +8551,8 @@ thinking | 0 | quiet tokens | cut a reply after {0} tokens, all of them spent on
 silent | 0 | text | sent no tool call in its first replies; {3}
 hidden | 0 | quiet | puts all {0} tokens of a reply into the model's thoughts; set thinking=off, or
      {4}
-"""
-
-
-class Fault(NamedTuple):
-    tries: str
-    rungs: str
-    sentence: str
-
-
-FAULTS = {kind: Fault(*about) for kind, *about in table_rows(_FAULTS)}
+""")
+}
 
 # The part of a message that tells of a call which the server could not read.
 UNREAD_CALL = "unread_call"
@@ -8577,7 +8581,9 @@ _SIGHT = r"image|vision|visual|multi-?modal|mmproj|picture"
 # What is wrong with a picture itself is no blindness.
 _NO_DEFECT = r"^(?!.*(decod|base64|corrupt|identify|download|fetch|format|too (large|small))).*"
 _TOOLS = r"\btool|function.?call"
-_SAID = rf"""
+_KINDS_SAID = [
+    row.split(None, 1)
+    for row in table_lines(rf"""
 not_found  HTTP 3..$
 unread_call  failed to parse input at pos|peg-\w+|xml syntax error|eof while parsing
 unread_call  (parse|parsing|read|decode) ([\w-]+ ){{0,3}}tool.?calls?(?! arguments as json)
@@ -8616,8 +8622,8 @@ auth  HTTP 40[13]$
 not_found  HTTP 40[45]$
 server  HTTP (40[89]|429|50[234])$|(^|internal error|server error)\W*HTTP 500$
 error  HTTP ...$
-"""
-_KINDS_SAID = [row.split(None, 1) for row in table_lines(_SAID)]
+""")
+]
 
 
 def kind_of_fault(said: str, status: int) -> str:
@@ -11376,23 +11382,21 @@ class Asker:
         """
         form = self.form(asking)
         reply: Reply | None = None
-        kind = ""
-        why = ""
         try:
             reply = self.send(asking.role, *form)
             kind = self.trouble_of(reply, form[0], bool(asking.tools))
-            if kind:
-                words = f"{reply.usage.completion} of {form[0]['max_tokens']}"
-                why = f"The server {fault_sentence(kind, words, self.model)}."
+            if not kind:
+                self.why = ""
+                return reply
+            words = f"{reply.usage.completion} of {form[0]['max_tokens']}"
+            trouble = ModelError(f"The server {fault_sentence(kind, words, self.model)}.", kind)
         except ModelError as error:
-            failure = error
-            kind = error.kind
-            why = str(error)
+            trouble = error
+        kind = trouble.kind
         before = self.rungs
         if kind == "silent" and (kind, "text") in self.tried:
             before = before - {"text"}  # which did not help either
-        fresh = kind not in ("", known)
-        for rung in FAULTS[kind].rungs.split() if fresh else []:
+        for rung in FAULTS[kind].rungs.split() if kind != known else []:
             self.rungs = before | {rung}
             if (kind, rung) in self.tried or self.form(asking) == form:
                 continue
@@ -11400,14 +11404,15 @@ class Asker:
             with suppress(ModelError):
                 again = self.exchange(asking, kind)
                 if again.trouble != kind:
-                    self.say_once(rung, f"warning: {why[:-1]}; from now on {RUNGS[rung]}.")
+                    why = str(trouble)[:-1]
+                    self.say_once(rung, f"warning: {why}; from now on {RUNGS[rung]}.")
                     return again
         self.rungs = before
-        self.why = why
+        self.why = str(trouble)
         if reply is None:
-            raise failure
-        if fresh:
-            self.say_once(kind, f"warning: {why}")
+            raise trouble
+        if kind != known:
+            self.say_once(kind, f"warning: {trouble}")
         return replace(reply, trouble=kind)
 
     def trouble_of(self, reply: Reply, settings: JsonDict, has_tools: bool) -> str:
@@ -12604,14 +12609,6 @@ def part_aimed_at(act: Act, frame: Frame) -> Rect:
     return reduce(Rect.union, squares).intersection(frame.rect)
 
 
-def control_words(control: Control) -> str:
-    """Returns what tells a control from others, and what stands in it; "" for a clock."""
-    if CLOCK.fullmatch(cut(control.value or control.name, 40)):
-        return ""
-    words = [control.role, control.name, control.value or "", "checked" if control.checked else ""]
-    return " ".join(filter(None, words))
-
-
 @dataclass
 class Place:
     """Holds what an act is aimed at, to be recorded or compared with what was recorded."""
@@ -12662,13 +12659,15 @@ class Place:
         )
 
     def _words(self, controls: Iterable[Control | None]) -> list[str]:
+        """Says what tells each control from others, and what stands in it; leaves out clocks."""
         words = []
         for control in filter(None, controls):
-            if self.controls.has_secret(control):
-                control = replace(control, value=None)
-            said = control_words(control)
-            words.append(self.controls.hide(said))
-        return [*filter(None, words)]
+            value = "" if self.controls.has_secret(control) else control.value or ""
+            if not CLOCK.fullmatch(cut(value or control.name, 40)):
+                checked = "checked" if control.checked else ""
+                said = filter(None, (control.role, control.name, value, checked))
+                words.append(self.controls.hide(" ".join(said)))
+        return words
 
     def tells_by_name(self, box: Rect) -> Rect | None:
         """Finds where in the picture what is in the box's middle is foreign, or named."""

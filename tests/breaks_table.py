@@ -143,7 +143,7 @@ ROWS = (
     ("keep-latest-run", "Journal", "the run that goes on is never deleted", "delete_old_runs", "run.resolve() not in in_use", "run.resolve() != in_use"),
     ("screenshot-limit", "Journal", "beyond its size a run keeps no further pictures", "ExecutionLogger.save_screenshot", "self._size < self._most", "self._most > 0"),
     ("one-picture", "Session", "a server that takes one picture gets the last one only", "Asker.form", "message is not pictures[-1]", "not message"),
-    ("one-form", "Session", "of the forms that may cure a fault one is tried at a time", "Asker.exchange", 'fresh = kind not in ("", known)', 'fresh = kind != ""'),
+    ("one-form", "Session", "of the forms that may cure a fault one is tried at a time", "Asker.exchange", "split() if kind != known else []", "split()"),
     ("vain-rung", "Session", "a form that cures nothing is given up", "Asker.exchange", "self.rungs = before\n", "pass\n"),
     ("status-of-numbers", "Server answers", "the number of a status is no length", "", "(?<!HTTP )[0-9]{3}", "[0-9]{3,}"),
     ("correction-count", "Session", "a reply without a call is corrected so often only", "Session.ask_until_read", "left = asking.corrections", "left = asking.corrections - 1"),
