@@ -12804,7 +12804,7 @@ def recorded_way(folder: Path, after: int = 0) -> Way:
         elif isinstance(record, ResultRecord) and record.changed is not None:
             call = ToolCall(intent.tool, intent.args)
             if mouse and intent.tool in AT_MOUSE:
-                args = {"element_name": "", "position": [mouse.x, mouse.y]}
+                args = {"element_name": "", "position": asdict(mouse)}
                 call = ToolCall(AT_MOUSE[intent.tool], args)
             act = words.parse(call)
             if act.places:
@@ -19587,7 +19587,7 @@ class ShownStep:
     @property
     def act(self) -> Act:
         """Checks it as a model's call is checked; raises ToolError."""
-        return CANONICAL.parse(ToolCall(self.tool, dict(self.args)))
+        return CANONICAL.parse(ToolCall(self.tool, self.args))
 
     def write(self, logger: ExecutionLogger, value: str) -> None:
         """Tells it as the act of a turn; what it types or picks is the `value` of that name."""
@@ -19928,8 +19928,7 @@ class Recorder:
                 self.gaps[why_not] += 1
             return None
         for name, place in places.items():
-            at = to_grid(place, seen.frame.area)
-            args[name] = [at.x, at.y]
+            args[name] = asdict(to_grid(place, seen.frame.area))
         self._close_last()
         self._last = ShownStep(tool, args, seen, ms)
         self.steps.append(self._last)
@@ -20107,10 +20106,10 @@ def demo_hand(eyes: Eyes) -> Iterator[list[Note]]:
             yield [Note(sign, True, here, ms, sign) for sign in what]
         else:
             here = middle_of(desktop.state.places()[what].rect)
-            at = to_grid(here, desktop.screen())
-            perform("move", position=[at.x, at.y])
+            at = asdict(to_grid(here, desktop.screen()))
+            perform("move", position=at)
             yield from [[]] * DEMO_RESTS
-            ms = perform(tool, element_name=what, position=[at.x, at.y])
+            ms = perform(tool, element_name=what, position=at)
             press = [Note("left", down, here, ms) for down in (True, False)]
             yield press * (2 if tool == "double_click" else 1)
         yield from [[]] * DEMO_RESTS
