@@ -7603,8 +7603,10 @@ class Actuator(Hands):
         runs = [facts_of(one)["runs"] for one in (attempt, attempt.held)]
         if "formula" in attempt.risks:
             runs.append(attempt.act.text)
-        what = "\n".join([site_of(attempt), *runs])
-        return {(attempt.act.way, risk, what) for risk in attempt.risks}
+        for window in attempt.reached if "secret" in attempt.risks else ():
+            if has_form("BROWSERS", window.program):
+                runs.append(site_of(attempt) or window.title)
+        return {(attempt.act.way, risk, "\n".join(runs)) for risk in attempt.risks}
 
     def foresee(
         self, act: Act, window: Window, target: Control, inside: Sequence[Control]

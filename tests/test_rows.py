@@ -1154,22 +1154,32 @@ class Typed(RowsCase):
         self.assertEqual(out.count("Allow for all 2?"), 1)
         self.assertRegex(" ".join(out.split()), r"type text \"\{\{city\}\}\" .*\(secret\)")
 
-    def test_a_yes_for_a_secret_is_for_the_site_that_shows_then(self) -> None:
+    def test_a_yes_for_a_secret_is_for_the_site_or_else_the_page_that_shows_then(self) -> None:
         city = {**STEPS[1][2], "args": {"text": "{{pin}}", "element_name": "City:"}, "value": None}
         bar = replace(NAME, name="Address and search bar", rect=Rect(9, 9, 300, 20))
-        for site, answers in (("bank.example", ["y"]), ("other.example", ["y", "n"])):
-            self.book = Book(self.clock)
-            self.book.controls["bar"] = replace(bar, value="https://bank.example/a")
-            steps = (STEPS[0], ("City:", "edit", city))
-            self.shown(*steps, program="chrome.exe", title="Bank - Chrome")
+        shop = "Shop - Chrome"
+        for knows, site, page, answers in (
+            (True, "bank.example", shop, ["y"]),
+            (True, "other.example", "Bank - Chrome", ["y", "n"]),
+            (False, "", "Bank - Chrome", ["y"]),
+            (False, "", shop, ["y", "n"]),
+        ):
+            with self.subTest(knows=knows, site=site, page=page):
+                self.book = Book(self.clock)
+                if knows:
+                    self.book.controls["bar"] = replace(bar, value="https://bank.example/a")
+                steps = (STEPS[0], ("City:", "edit", city))
+                self.shown(*steps, program="chrome.exe", title="Bank - Chrome")
 
-            def goes(text: str, site: str = site) -> None:
-                shown = self.book.controls["bar"]
-                self.book.controls["bar"] = replace(shown, value=f"https://{site}/b")
+                def goes(text: str, site: str = site, page: str = page) -> None:
+                    self.book.front = replace(self.book.front, title=page)
+                    if site:
+                        shown = replace(bar, value=f"https://{site}/b", program="chrome.exe")
+                        self.book.controls["bar"] = shown
 
-            self.book.happens = goes
-            code, out = self.asked(self.table("A A;Wxyz-4711", head="name;pin"), *answers)
-            self.assertEqual("Wxyz-4711" in self.book.typed, site == "bank.example", out)
+                self.book.happens = goes
+                _, out = self.asked(self.table("A A;Wxyz-4711", head="name;pin"), *answers)
+                self.assertEqual("Wxyz-4711" in self.book.typed, answers == ["y"], out)
 
     def test_a_yes_is_for_enter_behind_a_text(self) -> None:
         says = {"text": "Meier, Anna", "element_name": "Name:", "submit": True}
