@@ -12726,10 +12726,15 @@ class Step:
         return str(self.act.args.get("text", self.target.get("name", "")))
 
     def with_value(self, text: str) -> Step:
-        """Returns the same with another text to type, or another thing to pick."""
+        """Returns the same with another text to type, or another thing to pick.
+
+        Raises AgentError for what cannot be typed, or picked.
+        """
         if "text" in self.act.args:
             literal = re.sub(r"\{(?=\{)", f"{{{LITERAL}", clean_text(text))
             return replace(self, act=self.act.with_args(text=literal))
+        if not text:  # many a thing has no name
+            raise ConfigError(f"{self.value} is chosen by its name, and cannot be empty.")
         picked = self.aimed_at({**self.target, "name": text, "id": None, "row": []})
         return replace(picked, act=self.act.with_args(element_name=text))
 
@@ -20173,13 +20178,6 @@ class RowRecord(Record, kind="row"):
 
 
 @dataclass
-class TableRow(RowRecord):
-    """Is a row: a journal keeps the fields of RowRecord, and none of its own."""
-
-    secrets: dict[str, str] = field(default_factory=dict)
-
-
-@dataclass
 class Table(Way):
     """What is done, and the rows that it is done for; without steps the model does the first."""
 
@@ -20187,8 +20185,9 @@ class Table(Way):
     # it is a secret, as it then stands in a row's `values`, too.
     names: Sequence[str] = ()
     hidden: Collection[str] = ()  # of those that are secrets
-    rows: Sequence[TableRow] = ()
-    rest: list[TableRow] = field(default_factory=list)  # that are not over
+    rows: Sequence[RowRecord] = ()
+    secrets: dict[int, dict[str, str]] = field(default_factory=dict)  # of each line
+    rest: list[RowRecord] = field(default_factory=list)  # that are not over
     goes_on: bool = False  # after a row that is not done
     copy: Path | None = None  # of the results
     readable: set[str] = field(default_factory=set)  # fields that told once what they hold
@@ -20224,7 +20223,7 @@ def lines_of_table(path: Path) -> list[list[str]]:
 
 def read_rows(
     path: Path, table: Table, constants: Mapping[str, str], most: int, known: Secrets
-) -> list[TableRow]:
+) -> list[RowRecord]:
     """Reads the rows, checked whole, each with the constants; raises ConfigError for all faults."""
     wanted = {squeezed(name): name for name in table.names}
     head, *lines = lines_of_table(path)
@@ -20240,19 +20239,22 @@ def read_rows(
     most = min(most, SECRET_ROWS_MOST) if hidden else most
     if not 0 < len(lines) <= most:
         faults.append(f"it has {count_of(len(lines), 'row')}, not 1 to {most} (--max-rows)")
-    rows: dict[str, TableRow] = {}
+    rows: dict[str, RowRecord] = {}
     for number, line in enumerate([] if faults else lines, 1):
         if len(line) != len(head):
             faults.append(f"row {number} has {count_of(len(line), 'cell')}, not {len(head)}")
             continue
-        row = TableRow(number, table=str(path.resolve()))
+        row = RowRecord(number, table=str(path.resolve()))
         for column, cell in zip(given, [*line, *constants.values()], strict=True):
             name = wanted[squeezed(column)]
             row.values[name] = cell
             fault = ""
             try:
                 clean_text(cell)
-            except ToolError as error:
+                for step in table.steps:
+                    if step.value == name:
+                        step.with_value(cell)
+            except AgentError as error:
                 fault = str(error)
             example = table.examples.get(name, cell)
             breaks = "\n" in cell and ("\n" not in example or cell[-1] == "\n")
@@ -20262,7 +20264,7 @@ def read_rows(
                 fault = f"it is longer than {TEXT_MOST - 1} characters"
             if name in hidden:
                 fault = fault or why_not_hidden(cell)
-                row.secrets[name] = cell
+                table.secrets.setdefault(number, {})[name] = cell
                 row.values[name] = f"{{{{{name}}}}}"
             elif not table.steps and {*hidden, *known.values} & {*_SECRET_NAME.findall(cell)}:
                 fault = "it is the name of a secret, which the model would type"
@@ -20308,8 +20310,8 @@ def table_of(
             told = f"such as 5-9,12, from 1 to {len(rows)}, not {options.only_rows!r:.62}"
             raise ConfigError(f"--only-rows takes {told}.")
         only.update(range(first, last + 1))
-    known.hide_more(chain.from_iterable(row.secrets.items() for row in rows))
-    secrets = {name: f"{{{{{name}}}}}" for name in rows[0].secrets}
+    known.hide_more(chain.from_iterable(row.items() for row in table.secrets.values()))
+    secrets = {name: f"{{{{{name}}}}}" for name in table.secrets.get(1, {})}
     for step in table.steps:
         if step.value in secrets:
             if "text" not in step.act.args:
@@ -20321,7 +20323,7 @@ def table_of(
     return replace(table, hidden=[*secrets], rows=rows)
 
 
-def in_spans(rows: Iterable[TableRow], name: str) -> str:
+def in_spans(rows: Iterable[RowRecord], name: str) -> str:
     """Counts rows by what that field tells of them, with the numbers that --only-rows takes."""
     groups: dict[str, set[int]] = {}
     for row in rows:
@@ -20371,7 +20373,7 @@ def results_in(path: Path) -> Iterator[RowRecord]:
         yield RowRecord(0, values, line[end], run=line[-1], table=table, time=path.stat().st_mtime)
 
 
-def tell_row(run: Run, table: Table, row: TableRow) -> None:
+def tell_row(run: Run, table: Table, row: RowRecord) -> None:
     """Records a row, by which later runs know it, and writes the results anew."""
     run.logger.tell(row, synced=True)
     write_results(run, table)
@@ -20398,7 +20400,7 @@ def take_earlier(run: Run, table: Table) -> None:
         key=lambda old: (old.outcome != NOT_BEGUN, old.table == file, old.outcome in THERE)
     )
     known = {old.key: old for old in earlier if old.outcome in KNOWN}
-    found: dict[str, list[TableRow]] = {}
+    found: dict[str, list[RowRecord]] = {}
     for row in table.rows:
         old = known.get(replace(row, values=run.logger.hide(row.values)).key)
         if old:
@@ -20424,9 +20426,9 @@ def take_earlier(run: Run, table: Table) -> None:
 class RowRepeat(Repeat):
     """The acts for one row: what was typed is read back before each that may send it."""
 
-    def __init__(self, run: Run, table: Table, row: TableRow) -> None:
+    def __init__(self, run: Run, table: Table, row: RowRecord) -> None:
         self.secrets = run.actuator.secrets
-        self.secrets.values.update(row.secrets)
+        self.secrets.values.update(table.secrets.get(row.line, {}))
         way = with_values(table, {name: row.values[name] for name in table.examples})
         way.checks = [with_texts(check, row.values) for check in table.checks]
         super().__init__(run, way)
@@ -20622,7 +20624,7 @@ def bind_values(run: Run, steps: Sequence[Step], values: Mapping[str, str]) -> s
     return lost
 
 
-def learn(run: Run, table: Table, row: TableRow, first: int) -> None:
+def learn(run: Run, table: Table, row: RowRecord, first: int) -> None:
     """Makes what was done for a row, after that turn, the steps of its table.
 
     Raises AgentError where it is not sure which of them take its values, and nobody says it.
@@ -20654,7 +20656,7 @@ def learn(run: Run, table: Table, row: TableRow, first: int) -> None:
     table.is_new = False
 
 
-def do_row(run: Run, table: Table, row: TableRow) -> None:
+def do_row(run: Run, table: Table, row: RowRecord) -> None:
     """Does the acts for one row, and records what became of it, however it ends."""
     # While they are done its outcome is "" as long as nothing can have been sent, then "unsure".
     old = run.progress

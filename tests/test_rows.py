@@ -1296,9 +1296,17 @@ class Picked(RowsCase):
             "value": "city",
         }
         journal.write_text("".join(f"{json.dumps(line)}\n" for line in lines), "utf-8")
-        for number, name in enumerate(("Bern", "Delete all", "Chur")):
+        for number, name in enumerate(("Bern", "Delete all", "Chur", "")):
             place = Rect(200, 400 + 40 * number, 300, 30)
             self.book.controls[name] = replace(OK, name=name, role="list item", rect=place)
+        code, _, err = self.rows(self.table("A;Bern", "B;"))
+        self.assertEqual((code, self.book.typed), (2, []), err)
+        self.assertIn("row 2, city: city is chosen by its name, and cannot be empty.", err)
+        with desktop_of_main(lambda _: self.book), clock_of_main(self.clock):
+            words = ("--again", TASK, "--with", "name=A", "--with", "city=")
+            code, _, err = self.main(*words)
+        self.assertEqual((code, self.book.typed), (2, []), err)
+        self.assertIn("city is chosen by its name, and cannot be empty.", err)
         code, out, _ = self.rows(self.table("A;Bern", "B;Delete all", "C;Chur"), "--rows-on")
         self.assertEqual((code, self.book.records), (1, [("A", "Bern"), ("C", "Chur")]), out)
         self.assertEqual(self.outcomes(), ["done", "failed", "done"])
