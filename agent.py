@@ -13854,9 +13854,8 @@ def judge(run: Run, evidence: str, is_last: bool = False) -> Sequence[Ruling]:
     # so many more of YES than of NO since the last act, over all claims.
     progress = run.progress
     config = run.config
-    verdict: Sequence[Ruling] = ()
     if config.dry_run or not config.verify_completion:
-        return verdict
+        return ()
     if config.second_opinion and not (run.has_planner or progress.done_when):  # no plan says them
         said = examined(run, f"TASK: {progress.task}\n\nHow can one see that it is done?")
         sentence = [] if re.match(r"(?i)(?:yes|no)\b|.*\n", said) else [said]
@@ -14593,10 +14592,10 @@ class Repeat(Loop):
         text = f"{step.act.name} {name}: found by the model at {found}, not where it was shown"
         self.repairs.append(text)
         target = None
-        if hit and hit.name and look.frame.window:
+        if hit and hit.name:
             target = target_of(hit, point, run.controls.known(look.frame.window))
-        number = step.act.way or 0
-        run.logger.tell(WayRecord(self.way.folder.name, text, step=number, control=target))
+        way = self.way.folder.name
+        run.logger.tell(WayRecord(way, text, step=step.act.way, control=target))
         return with_places(step.act, lambda _: found)
 
     def heard(self, deed: Deed, look: Look) -> Deed:
