@@ -252,7 +252,7 @@ class Rect(NamedTuple):
     height: int
 
     def __str__(self) -> str:
-        """As the setting `area` takes it."""
+        """Writes it as the setting `area` takes it."""
         return ",".join(map(str, self))
 
     def contains(self, point: Point) -> bool:
@@ -1317,7 +1317,7 @@ class Look:
     screenshot: str
 
 
-# Of a turn that looks right before an act, or not at all.
+# Stands for the look of a turn that looks right before an act, or not at all.
 NO_LOOK = Look(Frame(0, 0, 0, b"", b"", Rect(0, 0, 0, 0), Rect(0, 0, 0, 0), 0.0), b"", b"", "")
 
 
@@ -1345,7 +1345,8 @@ class Ending(NamedTuple):
     said: str = ""  # to the person, in the place of the word for programs
     gave_up: bool = False  # a last look may find the task done all the same
     goes_on: bool = False  # the person is told how to resume it
-    # What a table's row is by it, before it may have been sent and from then on.
+    # With --rows, what becomes of a table's row whose acts end so: as long as none of them may have
+    # sent it off, and from then on, as by a press of its Save button.
     unsent: str = "failed"
     sent: str = "unsure"
 
@@ -2714,7 +2715,7 @@ class WindowElement(NamedTuple):
         buffer = ctypes.create_unicode_buffer(TEXT_MOST)
         if self.source.message(self.handle, WM_GETTEXT, TEXT_MOST, buffer) is not None:
             return buffer.value
-        # Which does not ask the window, if it is another process's.
+        # This asks Windows and not the window, if it is another process's.
         return filled_text(TEXT_MOST, self.api.GetWindowTextW, self.handle) or None
 
 
@@ -2941,7 +2942,7 @@ SID_LEVEL_OFFSET = 8
 OUT_OF_REACH = 1 << 16
 # A file in a sleeping network takes some seconds to be started.
 START_PROGRAM_S = 5.0
-# Of a frame that Windows puts around an app of its Store, and of the app's window in it.
+# The classes of a frame that Windows puts around an app of its Store, and of the app in it.
 FRAME_CLASS = "ApplicationFrameWindow"
 APP_CLASS = "Windows.UI.Core.CoreWindow"
 # Windows of the shell itself, which are visible and titled, and no window to anybody.
@@ -3336,7 +3337,7 @@ ROWS_MOST = 60
 WM_NULL = 0x0000
 
 
-# Of a query's time; the rest is for the answer to arrive.
+# So much of a query's time is the worker's; the rest is for the answer to arrive.
 WORKER_SHARE = 0.8
 CONTROLS_MOST = 300
 # Browsers and Electron answer after some tenths of a second; most others at once.
@@ -3689,7 +3690,7 @@ MODIFIERS = frozenset("shift ctrl alt win lshift rshift lctrl rctrl lalt ralt rw
 def key_name(name: str) -> str | None:
     """Returns the name in VK_MAP, or None: "Page Up", "page-up" and "PAGE_UP" are one."""
     plain = "space" if name == " " else name.strip().lower()
-    # But not "ctrl-", nor a sign alone.
+    # A sign behind the last letter stays, as in "ctrl-", and so does a sign alone.
     joined = re.sub(r"(?<=\w)(?:[-_]|\s+)(?=\w)", "", plain).replace("numpad", "num")
     key = KEY_ALIASES.get(joined, joined)
     return key if key in VK_MAP else None
@@ -4205,12 +4206,12 @@ ARGUMENT_HELP = {
 }
 
 
-# Of an act that was called without them.
+# What an act has of arguments that it was called without.
 DEFAULTS: JsonDict = {"reasoning": "", "seconds": 1, "evidence": ""}
 
 # What stands for an argument in a model's words: its properties, usually one.
 Shape = Mapping[str, Argument]
-# Of a place. More of them than x and y are something else.
+# By these a place may be given; with more of them than x and y it is something else.
 _PARTS = ("x", "y", "x1", "y1", "x2", "y2", "width", "height")
 
 
@@ -7250,7 +7251,7 @@ class Hands:
     _sent: int = 0  # input events of the present act
     _let_go_at: float = -1e9
     _pressed_last: Point | None = None
-    _place: Point | None = None  # where the mouse must be in the middle of an act
+    _mouse_at: Point | None = None  # where the mouse must be in the middle of an act
 
     def __post_init__(self) -> None:
         self.blocked = blocked_chords(self.config)
@@ -7258,7 +7259,8 @@ class Hands:
         self.last_own = self.began  # when its own last input ended; later input is the person's
         self.act_times = deque[float](maxlen=self.config.acts_per_minute)
         self.attempt: Attempt  # the present act, behind its gates
-        self._held: list[tuple[Switch, str]] = []  # down; let go of on every way out
+        # Keys and buttons that are down; let go of on every way out.
+        self._pressed: list[tuple[Switch, str]] = []
 
     @property
     def control_source(self) -> ControlSource:
@@ -7299,10 +7301,10 @@ class Hands:
         """Lets go of what is down, the last first; raises Win32Error if something stays down."""
         for _ in range(HELD_TRIES):
             with suppress(Win32Error), ExitStack() as undo:
-                for switch, name in self._held:
+                for switch, name in self._pressed:
                     undo.callback(self._up, switch, name)
-        if self._held:
-            names = " and ".join(name for _, name in self._held)
+        if self._pressed:
+            names = " and ".join(name for _, name in self._pressed)
             raise Win32Error(f"Windows does not let go of {names}; press and release it yourself.")
 
     # -- what an act may do. These raise ToolError and Win32Error.
@@ -7476,23 +7478,23 @@ class Hands:
         self._ready(None, begins=False)  # who only moved the mouse has begun nothing
         self.aim = point
         self.desktop.move(point)
-        self._place = self.desktop.cursor()
+        self._mouse_at = self.desktop.cursor()
 
     def _down(self, switch: Switch, name: str, window: Window | None) -> None:
         self._ready(window)
         # Noted before it is sent: a press that Windows refuses may have been inserted.
-        self._held.append((switch, name))
+        self._pressed.append((switch, name))
         switch(name, True)
 
     def _up(self, switch: Switch, name: str) -> None:
         self._let_go_at = self.clock.now()
         switch(name, False)
-        self._held.remove((switch, name))
+        self._pressed.remove((switch, name))
 
     def _ready(self, window: Window | None, begins: bool = True) -> None:
         # Before each event: no stop, the mouse where the act left it, its window not forbidden.
         self.stop.check()
-        if self._place and not near(self._place, self.desktop.cursor()):
+        if self._mouse_at and not near(self._mouse_at, self.desktop.cursor()):
             raise ToolError("Somebody moved the mouse in the middle of it.", "stale_frame")
         if window:
             refuse_window(window, self.config)
@@ -7578,7 +7580,7 @@ class Actuator(Hands):
         self.attempt = attempt
         self._sent = 0
         try:
-            self._place = attempt.mouse or self.desktop.cursor()
+            self._mouse_at = attempt.mouse or self.desktop.cursor()
             self.used_frame = frame.number
             self.act_times.append(self.clock.now())
             for window in attempt.reached[:1]:
@@ -7631,7 +7633,7 @@ class Actuator(Hands):
         """Takes note that the screen is at rest: input meanwhile counts as the act's own."""
         # Wine takes a window that appears under the pointer for a move of the mouse. But where the
         # mouse is elsewhere, the person moved it.
-        if self.desktop.cursor() == self._place:
+        if self.desktop.cursor() == self._mouse_at:
             self.last_own = self.clock.now()
 
     def put(self, ask: Callable[..., Taken], *question: str) -> Taken:
@@ -7759,7 +7761,7 @@ def gate_fresh_frame(actuator: Actuator, attempt: Attempt) -> Attempt:
     return attempt
 
 
-# Of acts whose arguments do not tell it; None is where the mouse is.
+# Where acts are done whose arguments do not tell it; None is where the mouse is.
 PLACES: Mapping[str, Sequence[Coordinate | None]] = {
     "click_here": [None],
     "scroll_here": [None],
@@ -8833,8 +8835,8 @@ qwen25vl glm46v qwen2vl
 """.split()
 
 
-def _place_of_family(info: ModelInfo) -> float:
-    # Infinite for an unknown one; what thinks aloud comes last.
+def _rank_of_family(info: ModelInfo) -> float:
+    # From 0, infinite for an unknown one; what thinks aloud comes last.
     letters = f"{_meant_name(info.name)} {_meant_name(info.stored)}"
     for place, family in enumerate(FAMILIES):
         if family in letters:
@@ -9030,8 +9032,8 @@ class ModelServer:
         # The one that is loaded, else the preferred family's.
         likely = [info for info in able if info.loaded] or able
         if len(likely) > 1:
-            likely = [info for info in likely if _place_of_family(info) < math.inf]
-        own_choice = min(likely, key=_place_of_family, default=None)
+            likely = [info for info in likely if _rank_of_family(info) < math.inf]
+        own_choice = min(likely, key=_rank_of_family, default=None)
         chosen = named or own_choice or self.choose(able[:NAMES_MOST])
         if chosen is None:
             raise self._error(f"has {len(able)} models and none of a known family; {choices}")
@@ -13134,8 +13136,9 @@ PICTURE_GOOD_S = 0.5  # as long as the screen may have gone on while it was take
 REPLACED_MOST = 2
 
 
-HISTORY_MOST = 200  # active actions; what is older is in the journal alone, so that no run
-SNAPSHOTS_MOST = 10  # outgrows a context
+# What is older is in the journal alone, so that no run outgrows a context.
+HISTORY_MOST = 200  # active actions
+SNAPSHOTS_MOST = 10
 
 
 @dataclass
@@ -15361,7 +15364,7 @@ TASK: {task}
 At most {acts!s} actions and {boxes!s} bboxes a turn.
 {dry_run}"""
 
-# Of a turn; what follows is left out.
+# So many in a turn; what follows is left out.
 ACTIONS_MOST = 5
 BOXES_MOST = 8
 
@@ -15618,15 +15621,14 @@ class Story(Loop):
         if end or self.said:
             return
         try:
-            taken = run.session.ask_until_read(self.asking(notes, image), self.read_reply)
+            answer = run.session.ask_until_read(self.asking(notes, image), self.read_reply)
         except ToolError as error:
             run.session.note_lost(error)
             return
-        if isinstance(taken, str):
-            self.said = taken
+        if answer is None:
             return
-        deed = perform(run, taken, NO_LOOK)
-        keep(run, taken, deed, NO_LOOK)
+        deed = perform(run, answer, NO_LOOK)
+        keep(run, answer, deed, NO_LOOK)
         self.notes.append(deed.result)
         if deed.end:
             raise End(deed.end)
@@ -15654,11 +15656,12 @@ class Story(Loop):
         asking = run.session.asking(run.executor, messages)
         return asking._replace(corrections=corrections, advice=lambda _: advice)
 
-    def read_reply(self, reply: Reply) -> str | Act:
-        """Gives a story as it was told, or an answer; raises ToolError for neither."""
+    def read_reply(self, reply: Reply) -> Act | None:
+        """Keeps a story for the next turn, or gives an answer; raises ToolError for neither."""
         said = strip_think(reply.text).strip()
         if story_in(said):
-            return said
+            self.said = said
+            return None
         insists = self.silent >= self.run.config.reply_corrections
         if is_answer(said, insists):
             return final_answer(cut_repetition(said))
@@ -17757,8 +17760,9 @@ class DescribedStory(Story):
         asking = run.session.asking(run.executor, [Message("user", "", image, seen)])
         return asking._replace(system=f"{asking.system}\n{self.task_text()}")
 
-    def read_reply(self, reply: Reply) -> str | Act:
-        return reply.text
+    def read_reply(self, reply: Reply) -> Act | None:
+        self.said = reply.text
+        return None
 
 
 def chosen_profile(name: str, config: Config) -> Profile:
@@ -17795,7 +17799,7 @@ def chosen_profile(name: str, config: Config) -> Profile:
     return profile._replace(roles={**profile.roles, "executor": role})
 
 
-# Of models that can do more than act on a screen, such as plan.
+# The grammars of models that can do more than act on a screen, such as plan.
 GENERAL_GRAMMARS = ("tools", "qwen3-vl", "qwen2.5-vl", "qwen3.5-xml")
 
 
@@ -20811,7 +20815,7 @@ SHORT_NAMES = {
     "model": "lmstudio_model",
     "grammar": "executor_grammar",
 }
-# Of each line one is said: the other would be passed over.
+# Only one of each line may be said: the other would be passed over.
 ONE_OF = """words task scenario check scenarios runs stats report replay manifest mcp print_config
 words scenario check resume scenarios runs stats report replay manifest mcp print_config
 quiet verbose
