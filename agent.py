@@ -20360,7 +20360,9 @@ def write_results(run: Run, table: Table) -> None:
             patiently(partial(new.replace, path))
         except OSError as error:
             reason = f"{path} cannot be written: {error.strerror}; close what has it open."
-            raise AgentError(reason) from None
+            if not (isinstance(error, PermissionError) and table.rest):
+                raise AgentError(reason) from None
+            run.logger.say(reason, 0)  # somebody may look at it until the next row is over
 
 
 def results_in(path: Path) -> Iterator[RowRecord]:
@@ -20707,6 +20709,7 @@ def do_row(run: Run, table: Table, row: RowRecord) -> None:
         row.text = ended.text
         row.seconds = run.clock.now() - begun
         row.requests = run.session.requests - requests
+        table.rest.remove(row)
         tell_row(run, table, row)
         run.logger.say(f"{row.line:>5}  {row.outcome:<10} {row.seconds:5.1f} s  {row.text}", 0)
 
@@ -20725,7 +20728,6 @@ def do_rows(run: Run, table: Table) -> Outcome:
         row = left[0]
         first = run.progress.turn
         do_row(run, table, row)
-        del left[0]
         failed = 0 if row.outcome in THERE else failed + 1
         if left and not (failed or table.steps):
             learn(run, table, row, first)

@@ -359,6 +359,31 @@ class Entering(RowsCase):
         self.assertRegex(out + err, "cannot be written .*No space left on device")
         self.assertNotIn("Traceback", out + err)
 
+    def test_who_looks_at_the_results_meanwhile_ends_nothing(self) -> None:
+        real, written = Path.replace, [0]
+        for free, code, told in ((2, 0, "3 done (1-3)"), (99, 1, "close what has it open")):
+            written[0] = 0
+
+            def shared(path: Path, target: Path, free: int = free) -> Path:
+                if target.name == "results.csv":
+                    written[0] += 1
+                    if self.book.records and len(self.book.records) <= free:
+                        raise PermissionError(errno.EACCES, "Permission denied")
+                return real(path, target)
+
+            with (
+                self.subTest(free),
+                mock.patch.object(Path, "replace", shared),
+                mock.patch.object(time, "sleep"),
+            ):
+                self.book = Book(self.clock)
+                shutil.rmtree(self.run_folder(2), ignore_errors=True)
+                ended, out, err = self.rows(self.table("A;Bern", "B;Bern", "C;Bern"))
+                self.assertEqual((ended, len(self.book.records)), (code, 3), out + err)
+                self.assertIn(told, out)
+                self.assertIn("results.csv cannot be written", out)
+                self.assertEqual(len(self.results()), 3 if free == 2 else 1)
+
     def test_a_column_in_double_braces_is_a_secret_of_what_was_shown_with_an_ordinary_value(
         self,
     ) -> None:
