@@ -19082,7 +19082,7 @@ class Terminal:
         if level == 0:
             self._doing = ("", 0.0)  # after a question or the run's end nothing goes on
         text = printable(self.hide(text))  # before it is broken: a secret in two would not be found
-        columns = self._columns() if self.live else len(text) + len(FURTHER_LINE)
+        columns = row_width() if self.live else len(text) + len(FURTHER_LINE)
         front = "  " if level > 1 else ""  # of the log, which is full of what the model said
         rows = []
         for line in text.split("\n"):
@@ -19138,7 +19138,8 @@ class Terminal:
                 effect = cut(effect.partition(":")[0], EFFECT_MOST)
             front = f"{event.turn:>4}  {event.role:<9} "
             back = f" {effect:<10} {event.seconds:5.1f} s"
-            left = min(DONE_MOST, self._columns() - len(front + back))
+            columns = row_width() if self.live else PIPE_COLUMNS
+            left = min(DONE_MOST, columns - len(front + back))
             done = cut(plain_backslashes(event.done), left)
             self.last_row = f"{front}{done:<{left}}{back}".rstrip() + reason
             self.say(self.last_row)
@@ -19243,9 +19244,6 @@ class Terminal:
             with suppress(Stopped):
                 self.ask("The page stays until you close it or press Enter here.", panel.watched)
 
-    def _columns(self) -> int:
-        return row_width() if self.live else PIPE_COLUMNS
-
     def _print(self) -> None:
         pause_s = LIVE_EVERY_S if self.live else None
         said: str | Callable[[], None] = "..."
@@ -19262,7 +19260,7 @@ class Terminal:
                 if text and (self.level or self.bar()):
                     lasts_s = self.clock.now() - since
                     line = f"      {self.bar()}{text}, {lasts_s:.0f} s   {self.watch()}"
-                    self._write(line[: self._columns()], "\r\x1b[K")
+                    self._write(line[: row_width()], "\r\x1b[K")
 
     def _write(self, text: str, erase: str) -> None:
         with suppress(OSError, ValueError):
