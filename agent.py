@@ -667,7 +667,7 @@ def load_config(layers: Mapping[str, Mapping[str, object]]) -> Config:
 
     Raises ConfigError, for a wrong value even if a later layer would overrule it.
     """
-    values: JsonDict = {}
+    values = {}
     for where, layer in layers.items():
         for name, value in layer.items():
             if name in FORMER_SETTINGS:
@@ -986,8 +986,8 @@ def taken_within(
 
     Raises what the iterator raises before it gave anything, and meanwhile what `check` raises.
     """
-    taken: list[Taken] = []
-    failed: list[Exception] = []
+    taken = []
+    failed = []
 
     def take() -> None:
         try:
@@ -2617,7 +2617,7 @@ def focus_window(api: Win32) -> int:
 
 def windows_of(enumerating: WinFunction) -> list[int]:
     """Lists the windows that EnumWindows, or EnumChildWindows of a window, tells."""
-    found: list[int] = []
+    found = []
 
     def take(handle: int | None, _: int) -> int:
         found.append(handle or 0)
@@ -2640,7 +2640,7 @@ class WindowHandles:
         # The smallest: a grey button and a plain text let a pixel through, and a group box may lie
         # above what it surrounds.
         api = self.api
-        smallest: tuple[float, int] = (math.inf, handle)
+        smallest = (math.inf, handle)
         if isinstance(where, Point):
             top = api.GetAncestor(handle, GA_ROOT)
             for child in windows_of(partial(api.EnumChildWindows, top)):
@@ -3247,7 +3247,7 @@ class WindowsDesktop:
         self._send([self._key_event(name, down)])
 
     def text(self, text: str) -> None:
-        events: list[INPUT] = []
+        events = []
         for character in text:
             key = {"\n": "enter", "\t": "tab"}.get(character)
             if key:
@@ -4228,7 +4228,7 @@ class Vocabulary:
         """Returns what a request says of these tools."""
         schemas = []
         for tool in map(TOOLS.__getitem__, names):
-            properties: JsonDict = {}
+            properties = {}
             required: list[str] = []
             for argument, shape in self.shown(tool).items():
                 told = ARGUMENT_HELP.get(f"{tool.name}.{argument}")
@@ -4277,8 +4277,8 @@ class Vocabulary:
         if by_model and len(place) == 1 and {"x", "y"} <= given.keys():  # which are the place
             parts = {name: given[name] for name in (*_PARTS, *place) if name in given}
             given = {**given, **dict.fromkeys(place, parts)}
-        read: JsonDict = {}
-        values: JsonDict = {}
+        read = {}
+        values = {}
         for argument, mark in tool.takes.items():
             shape = shown.get(argument, {})
             if mark == "?" and all(given.get(name) in (None, "", []) for name in shape):
@@ -7125,7 +7125,7 @@ def blocked_chords(config: Config) -> dict[frozenset[int], str]:
     Windows may take and never tell of, for one that people type with, and for two that are one.
     """
     chords = [*config.hotkeys, *split_list(config.blocked_keys)]
-    blocked: dict[frozenset[int], str] = {}
+    blocked = {}
     for name, chord in zip_longest(HOTKEYS, chords, fillvalue="blocked_keys"):
         try:
             keys = parse_chord(chord)
@@ -7420,7 +7420,7 @@ class Hands:
         before = self.desktop.foreground()
         self._ready(None)
         self.desktop.start_program(program)
-        front: Window | None = None
+        front = None
         since = self.clock.now()  # the present one came there
         end = since + OPEN_S
         behind_at = since + STRANGE_S
@@ -7860,7 +7860,7 @@ def gate_controls(actuator: Actuator, attempt: Attempt) -> Attempt:
         focused = next(iter(asked(None)), None)
     attempt = replace(attempt, controls=controls, focused=focused)
     blocked = split_list(actuator.config.blocked_windows)
-    roles: set[str] = set()
+    roles = set()
     for control in filter(None, (*controls, focused)):
         roles |= {control.role, *control.held_by[:1]}
         if is_one_of(blocked, control.program):
@@ -8695,7 +8695,7 @@ def reply_warnings(
 ) -> dict[str, str]:
     """Returns what a reply warns the person of: sentences by their kinds."""
     # `image_tokens` is what the screenshots cost at least, `text_chars` the length of all else.
-    warnings: dict[str, str] = {}
+    warnings = {}
     if reply.model and _meant_name(info.name) != _meant_name(reply.model):
         name = server_words(reply.model)
         warnings[f"model {name}"] = (
@@ -8787,7 +8787,7 @@ def _models(value: object) -> list[ModelInfo]:
         places = ("type", "capabilities", "architecture.input_modalities")
         senses = json.dumps([found_at(entry, place) for place in places])
         # As LM Studio tells it in /api/v1 and /api/v0, and llama.cpp in two ways.
-        vision: bool | None = None
+        vision = None
         if re.search('"(vision": true|vlm"|multimodal"|image")', senses):
             vision = True
         elif re.search('"(vision": false|llm"|completion"|text")', senses):
@@ -8930,7 +8930,7 @@ class ModelServer:
         if self.api_key:  # it goes into a header and nowhere else
             headers["Authorization"] = f"Bearer {self.api_key}"
         connect = HTTPSConnection if self.url.scheme == "https" else HTTPConnection
-        sockets: list[socket.socket] = []
+        sockets = []
         given_up = threading.Event()
 
         def answers() -> Iterator[tuple[HTTPResponse, bytes]]:
@@ -9466,7 +9466,7 @@ def explained(caught: Exception, reply: Reply) -> ReplyError:
 
 def harmless_calls(reply: Reply) -> list[ToolCall]:
     """Returns a reply's first calls that a history can repeat, up to a broken one."""
-    calls: list[ToolCall] = []
+    calls = []
     with suppress(ReplyError, RecursionError):
         for call in _found_calls(reply)[:4]:
             called = _called(call)
@@ -9492,7 +9492,7 @@ def is_answer(said: str, insists: bool) -> bool:
 
 def story_in(said: str) -> JsonDict:
     """Returns a reply's first JSON object, if it is a story; else nothing."""
-    story: JsonDict = {}
+    story = {}
     with suppress(ReplyError):
         value, _ = read_json("{" + said.partition("{")[2])
         story = json_object(value)
@@ -9549,7 +9549,7 @@ CANONICAL = Vocabulary({name: name for name in TOOLS})  # as in journals
 def _chords(value: object) -> JsonDict:
     """Reads modifiers with one key, or single keys in turn; raises ToolError."""
     # A list may have been written inside a list: ["['ctrl", "a']"], ["keys=['ctrl", "a']"].
-    chords: list[str] = []
+    chords = []
     for key in value if isinstance(value, list) else spelled_list(str(value)):
         name = str(key).removeprefix("keys=")
         chords.append(as_chord(name.strip("[]'\"") or name))
@@ -10237,7 +10237,7 @@ def read_any(reply: Reply, picture: tuple[int, int], asked_in: str) -> tuple[Act
         return GRAMMARS[asked_in].read(reply, picture), True
     except ReplyError as error:
         refused = error
-    found: list[Act] = []
+    found = []
     for grammar in GRAMMARS.values():
         try:
             found.append(grammar.read(reply, picture))
@@ -10865,7 +10865,7 @@ def from_json(entry: Mapping[str, object]) -> Record:
     if not isinstance(kind, str):
         raise ValueError("there is no kind")
     record = RECORDS[kind]
-    values: JsonDict = {}
+    values = {}
     for name, hint in record.hints.items():
         with suppress(KeyError, TypeError):
             values[name] = read_as(entry[name], hint)
@@ -10881,8 +10881,8 @@ def read_journal(folder: Path, outline: bool = False) -> RunJournal:
         *lines, _torn = in_run(folder, "turns.jsonl").read_bytes().split(b"\n")
     except OSError as error:
         raise ConfigError(f"{folder} holds no readable turns.jsonl ({error.strerror}).") from None
-    records: list[Record] = []
-    damaged: list[str] = []
+    records = []
+    damaged = []
     for number, (line, following) in enumerate(zip_longest(lines, lines[1:], fillvalue=b""), 1):
         if outline and not (OUTLINE.match(line) or OUTLINE.match(following)):
             continue
@@ -11385,7 +11385,7 @@ class Asker:
         the present form, nothing is tried. Raises ModelError.
         """
         form = self.form(asking)
-        reply: Reply | None = None
+        reply = None
         try:
             reply = self.send(asking.role, *form)
             kind = self.trouble_of(reply, form[0], bool(asking.tools))
@@ -11558,7 +11558,7 @@ class Session(Asker):
             asked.append(message.to_json())
             told.append(str(message))
         sent = []
-        parts: JsonDict = {}
+        parts = {}
         fresh = []
         for part, text in zip(asked, told, strict=True):
             stored = redact(json.dumps(part))
@@ -11925,7 +11925,7 @@ class Eyes:
         self._next = (None, None)
         settled = self._settled
         self._settled = None
-        frame: Frame | None = None
+        frame = None
         png = b""
         if settled and not closer and not self.secrets:  # which are greyed on a frame of their own
             # It is taken as it was at rest, if a glance shows that it is so still.
@@ -12150,7 +12150,7 @@ class Eyes:
         self.clock.sleep(min(SETTLE_FLOOR_S, cap_s) + self.actuator.config.ui_settle_delay)
         last = self.glance(frame)
         changed = self.changed(before, last, frame) is not None
-        after: Frame | None = None
+        after = None
         png = b""
         left = 1  # looks that have to agree with the one before
         # The screen rests after a change or the patience; after the cap, it is taken as it is.
@@ -12579,7 +12579,7 @@ class Typing:
 
     def at_rest(self, there: Control, text: str) -> str:
         """Reads a field, once it has taken all in."""
-        before: Control | None = None
+        before = None
         for _ in range(READS_MOST):
             if there == before or is_as_typed(self.held, text, there.value or ""):
                 break
@@ -14141,7 +14141,7 @@ def turn(run: Run, loop: Loop) -> None:
     of it and records that. Raises End where the run is over.
     """
     helped: list[Helped] = []
-    end: Outcome | None = None
+    end = None
     look = loop.look()
     try:
         for act, seen in loop.acts(look):  # which asks, and reads the reply
@@ -14451,7 +14451,7 @@ def resume(run: Run) -> None:
     logger = run.logger
     progress.began = run.clock.now()
     journal = read_journal(logger.folder)
-    pending: IntentRecord | None = None
+    pending = None
     last = LookRecord()
     for record in journal.records:
         progress.take(record)
@@ -15039,7 +15039,7 @@ class Native:
                 effect = cut(unseen_effect(record), STEP_CHARS)
                 told.append(f"{line} ({effect})" if effect else line)
         words = grammar.first_text(progress.execution_instructions or progress.task, told)
-        messages: list[Message] = []
+        messages = []
         for earlier in self.shown:
             messages += shown_to(grammar, words, earlier.image)
             words = ""
@@ -15239,7 +15239,7 @@ class Chat(Loop):
             deed = replace(deed, result=f"Screenshot {self.screenshots}", helped=helped)
             picture = self.shown(look)
             frame = look.frame
-            answer: JsonDict = {
+            answer = {
                 "ok": True,
                 "screenshot": self.screenshots,
                 "file": look.screenshot,
@@ -15262,7 +15262,7 @@ class Chat(Loop):
         self, answer: JsonDict, picture: Message | None, read: ToolCall | None = None
     ) -> None:
         """Puts the reply, whose first call was `read` so, and its answer into the conversation."""
-        calls: list[ToolCall] = []
+        calls = []
         thought = ""
         if self.reply:
             calls = harmless_calls(self.reply)
@@ -15273,7 +15273,7 @@ class Chat(Loop):
             calls = [read, *calls[1:]]
         content = json.dumps(answer, ensure_ascii=False)
         said = without_calls(self.said[:2000])
-        shown: list[JsonDict] = []
+        shown = []
         answers = []
         for call in calls:
             self.called += 1
@@ -15538,7 +15538,7 @@ class Story(Loop):
         if not actions:
             note_action(run, ActionRecord("look", result=cut(progress.plan, 100)))
         for number, action in enumerate(actions, 1):
-            asked: JsonDict = {"action": action}
+            asked = {"action": action}
             self.asked.append(asked)
             if self.wrong or len(self.done) < min(number - 1, ACTIONS_MOST):
                 asked["became"] = "left out: the one before it was not done"
@@ -15718,7 +15718,7 @@ def run_agent(
     """
     begin = begin or {**LOOPS, **run.profile.loops}[run.profile.loop]
     progress = run.progress
-    kept: list[str] = []
+    kept = []
     if asks_a_model:
         progress.began = run.clock.now()
         run.actuator.refusals = progress.refusals  # one list, which the gates fill
@@ -16998,7 +16998,7 @@ class Stats:
 
     def _enter(self, record: Record) -> None:
         # A record of a turn, which may begin with it.
-        sums: dict[str, float] = {"seconds": max(0.0, record.time - self._last)}
+        sums = {"seconds": max(0.0, record.time - self._last)}
         sums |= dict.fromkeys(COUNTED.get(record.kind, ()), 1)
         begins = not self.items or self.items[-1]["turn"] != record.turn
         item = {**to_json(record), "number": self.run["number"] + 1, "sums": sums}
@@ -18162,7 +18162,7 @@ HITS_LEAST = 9  # with fewer a run clicks too often beside what it means
 
 def check_calibration(asked: Asked) -> Iterator[Finding]:
     """Asks where the squares of made-up pictures are: what that costs, and how many answers hit."""
-    found: list[tuple[Coordinate, list[Any]]] = []  # what was asked for, and what was said
+    found = []  # what was asked for, and what was said
     for first in range(3):
         places = dict(zip(MARK_COLOURS, MARKS[first::3], strict=True))
         picture = _squares(asked.size, places)
@@ -18878,7 +18878,7 @@ class McpClient:
         try:
             with os.fdopen(said, "rb") as stream:
                 for line in iter(partial(stream.readline, MCP_LINE_MOST), b""):
-                    message: JsonDict = {}
+                    message = {}
                     revision = ""
                     told: Any = "parse"
                     with suppress(ValueError):
@@ -20927,7 +20927,7 @@ def read_config(
         raise ConfigError(
             f"There is no profile {options.profile[:60]!r}; there are {', '.join(PROFILES)}."
         )
-    layers: dict[str, Mapping[str, Any]] = {
+    layers = {
         f"profile {options.profile}": PROFILES[options.profile].settings,
         "description": {},  # the layers above decide whether it is laid
     }
@@ -20940,7 +20940,7 @@ def read_config(
     for setting in SETTINGS.values():  # a layer each, so that a wrong one is named
         if environ.get(setting.env):
             layers[f"environment variable {setting.env}"] = {setting.name: environ[setting.env]}
-    given: JsonDict = {"controls": "only"} if options.no_vision else {}
+    given = {"controls": "only"} if options.no_vision else {}
     for option, value in vars(options).items():
         name = SHORT_NAMES.get(option, option)
         if name in SETTINGS and value not in (None, False):
