@@ -12979,6 +12979,12 @@ def shown_step_here(step: Step, place: Place, before: Step | None) -> Step:
     point = Point(left + across * width // across_most, top + down * height // down_most)
     if not frame.area.contains(point):
         raise ToolError(f"{quoted_control(control)} is out of sight")
+    if act.name == "drag":  # where it goes to nothing names, so that pixels tell
+        if to_grid(point, frame.area) != act.args["start"]:
+            raise ToolError(f"{quoted_control(control)} was dragged, and stands elsewhere now")
+        there = act.with_args(start=act.args["end"])
+        refuse_other_pixels(replace(step, act=there, place=NO_PLACE), place)
+        return step
     act = in_place_of(act.with_args(position=to_grid(point, frame.area)), control, then)
     done = step.checked is not None and step.checked == control.checked
     if control.is_list and "text" in act.args:
@@ -14583,7 +14589,8 @@ class Repeat(Loop):
         """
         run = self.run
         name = step.target.get("name", "")
-        if not (name and look.base64 and step.act.places and run.session.has_model):
+        one_place = len(step.act.places) == 1
+        if not (name and look.base64 and one_place and run.session.has_model):
             return None
         found = place_in(run, look, name)
         if found is None:
