@@ -12968,7 +12968,7 @@ def shown_step_here(step: Step, place: Place, before: Step | None) -> Step:
         if role and focus and not found_again({**then, "row": []}, [focus]):
             raise ToolError(f"the keyboard is in {quoted_control(focus)}, not in {then['name']!r}")
         return replace(step, act=in_place_of(act, focus, then))
-    if not role:
+    if not role or act.name == "drag":  # where that goes to nothing names, either
         refuse_other_pixels(replace(step, place=NO_PLACE), place)
         return step
     control = found_again(then, known)
@@ -12979,12 +12979,6 @@ def shown_step_here(step: Step, place: Place, before: Step | None) -> Step:
     point = Point(left + across * width // across_most, top + down * height // down_most)
     if not frame.area.contains(point):
         raise ToolError(f"{quoted_control(control)} is out of sight")
-    if act.name == "drag":  # where it goes to nothing names, so that pixels tell
-        if to_grid(point, frame.area) != act.args["start"]:
-            raise ToolError(f"{quoted_control(control)} was dragged, and stands elsewhere now")
-        there = act.with_args(start=act.args["end"])
-        refuse_other_pixels(replace(step, act=there, place=NO_PLACE), place)
-        return step
     act = in_place_of(act.with_args(position=to_grid(point, frame.area)), control, then)
     done = step.checked is not None and step.checked == control.checked
     if control.is_list and "text" in act.args:
