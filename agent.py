@@ -12967,7 +12967,7 @@ def shown_step_here(step: Step, place: Place, before: Step | None) -> Step:
         focus = place.controls.one(None)
         if role and focus and not found_again({**then, "row": []}, [focus]):
             raise ToolError(f"the keyboard is in {quoted_control(focus)}, not in {then['name']!r}")
-        return replace(step, act=in_place_of(act, focus, then))
+        return replace(step, act=in_place_of(act, focus, then, place.controls))
     if not role or act.name == "drag":  # where that goes to nothing names, either
         refuse_other_pixels(replace(step, place=NO_PLACE), place)
         return step
@@ -12979,18 +12979,23 @@ def shown_step_here(step: Step, place: Place, before: Step | None) -> Step:
     point = Point(left + across * width // across_most, top + down * height // down_most)
     if not frame.area.contains(point):
         raise ToolError(f"{quoted_control(control)} is out of sight")
-    act = in_place_of(act.with_args(position=to_grid(point, frame.area)), control, then)
+    act = act.with_args(position=to_grid(point, frame.area))
+    act = in_place_of(act, control, then, place.controls)
     done = step.checked is not None and step.checked == control.checked
     if control.is_list and "text" in act.args:
         done = (control.value or "") == act.text
     return replace(step, act=act, done=done)
 
 
-def in_place_of(act: Act, control: Control | None, then: JsonDict) -> Act:
-    """Has what an act types, also nothing, take the place of a line that was not there then."""
-    line = (control.value or "") if control else ""
+def in_place_of(act: Act, control: Control | None, then: JsonDict, controls: ControlCheck) -> Act:
+    """Has what an act types, also nothing, take the place of what was not there then.
+
+    That is a line, or what this program typed: anything else of several lines is a document.
+    """
+    held = ((control.value or "") if control else "").replace("\r\n", "\n")
+    is_old = "\n" not in held or held in controls.actuator.typed.own
     types = "text" in act.args and then["empty"]
-    return act.with_args(clear=True) if types and line and "\n" not in line else act
+    return act.with_args(clear=True) if types and held and is_old else act
 
 
 def refuse_other_pixels(step: Step, place: Place) -> None:

@@ -415,6 +415,33 @@ class Entering(RowsCase):
         self.assertEqual((code, err, self.outcomes()), (0, "", ["done"] * 3), out)
         self.assertEqual(self.book.records, [("A", "Bern"), ("B", ""), ("C", "")])
 
+    def test_lines_that_the_row_before_left_are_replaced_and_those_of_somebody_else_are_not(
+        self,
+    ) -> None:
+        enter, press = self.book.enter, self.book.key
+
+        def keeps() -> None:
+            held = self.book.controls["City:"].value or ""
+            enter()
+            self.book.hold("City:", held)
+
+        def key(name: str, down: bool) -> None:
+            press(name, down)
+            if down and name == "enter":
+                self.book.text("\n")
+
+        self.book.enter, self.book.key = keeps, key  # type: ignore[method-assign]
+        shutil.rmtree(self.folder / "dumps")
+        lines = {"text": "Basel\nBern", "element_name": "City:"}
+        city = ("City:", "edit", {"tool": "type_text", "args": lines, "value": "city"})
+        record(self.folder / "dumps", "", copy.deepcopy((STEPS[0], city, STEPS[2])))
+        code, out, err = self.rows(self.table('A;"Chur\nGenf"', "B;Bern"))
+        self.assertEqual((code, err), (0, ""), out)
+        self.assertEqual(self.book.records, [("A", "Chur\nGenf"), ("B", "Bern")])
+        self.book.hold("City:", "a\r\ndocument")
+        code, out, err = self.rows(self.table("C;Bern"))
+        self.assertEqual((code, self.book.records[2:]), (1, []), out)
+
     def test_a_field_that_was_emptied_when_it_was_shown_takes_a_value_too(self) -> None:
         shutil.rmtree(self.folder / "dumps")
         empties = {"text": "", "clear": True, "element_name": "City:"}
