@@ -12772,12 +12772,13 @@ AT_MOUSE = {"click_here": "click", "scroll_here": "scroll_at"}
 
 
 def entered_apart(act: Act) -> list[Act]:
-    """Gives each Enter behind a text an act of its own, before which the text can be read."""
+    """Gives Enter behind a text an act of its own, before which the text can be read."""
     text = act.text.removesuffix("\n")
-    enters = ("submit" in act.args) + len(act.text) - len(text)
-    args = {name: value for name, value in act.args.items() if name != "submit"}
-    typed = replace(act, args={**args, "text": text}) if enters else act
-    return [typed, *[replace(act, name="press_key", args={"key": "enter"})] * enters]
+    if text == act.text and "submit" not in act.args:
+        return [act]
+    args = {**act.args, "text": text}
+    args.pop("submit", None)
+    return [replace(act, args=args), replace(act, name="press_key", args={"key": "enter"})]
 
 
 def recorded_way(folder: Path, after: int = 0) -> Way:
@@ -12818,9 +12819,7 @@ def recorded_way(folder: Path, after: int = 0) -> Way:
             act = words.parse(call)
             if act.places:
                 mouse = act.places[-1]
-            acts = [act]
-            if place.control and not by_hand:
-                acts = entered_apart(act)
+            acts = entered_apart(act) if place.control and not by_hand else [act]
             for act in acts if record.turn > after else ():
                 act = replace(act, way=len(steps) + 1)
                 kept = (intent.value, intent.checked)
