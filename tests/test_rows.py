@@ -1552,6 +1552,14 @@ class InWords(WordsCase):
                 self.assertEqual((code, self.outcomes()), (0, ["done"] * 2), out)
                 self.assertEqual(self.book.records, [self.first, ("Otto", "")])
 
+    def test_the_model_does_the_first_row_in_which_no_cell_is_empty(self) -> None:
+        self.checks = ('The list shows "Otto · Bern"',)
+        rows = ('"Meier, Anna";', "Otto;Bern", "Hugo;")
+        code, out = self.entered(*rows, acts=enters("Otto", "Bern"))
+        self.assertEqual((code, self.outcomes()), (0, ["done"] * 3), out)
+        records = [("Otto", "Bern"), ("Meier, Anna", ""), ("Hugo", "")]
+        self.assertEqual(self.book.records, records)
+
     def test_a_text_that_enter_behind_it_sends_is_read_before_that(self) -> None:
         class Sends(Book):
             def key(self, name: str, down: bool) -> None:
