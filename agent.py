@@ -10766,17 +10766,6 @@ def scenarios_of(profile: str, file: str) -> list[tuple[str, str]]:
     return found
 
 
-def scenario(profile: str, number: str, file: str) -> str:
-    """Returns the task of that number; raises ConfigError if there is none."""
-    tasks = {str(at): task for at, (_, task) in enumerate(scenarios_of(profile, file), 1)}
-    if number not in tasks:
-        raise ConfigError(
-            f"There is no prepared task {number[:60]!r} of profile {profile};"
-            " --scenarios lists them."
-        )
-    return tasks[number]
-
-
 ####################################################################################################
 # Journal - the run's folder, log, records and screenshots
 ####################################################################################################
@@ -14721,6 +14710,7 @@ class TwoAgents(Loop):
     said = ""  # the words of the last reply that called a tool, or should have
     planner_corrections = 1  # most; it is asked twice in a row, then the executor has its turn
     archives = True  # whether the program archives before the executor's turn
+    tells_why = True  # whether the next turn is told what was wrong with a reply
     context_form = CONTEXT_FORM
 
     def __init__(self, run: Run) -> None:
@@ -14733,9 +14723,6 @@ class TwoAgents(Loop):
         elif progress.needs_review or not progress.execution_instructions:
             progress.mode = "PLANNING"
         self.asked = Message("user", "")  # the last question behind a picture
-        self.native = Native(run, run.grammar) if run.grammar else None
-        if self.native and not run.has_planner:  # alone, a grammar has a history of its own
-            self.archives = False
 
     @property
     def plans(self) -> bool:
@@ -14760,8 +14747,6 @@ class TwoAgents(Loop):
 
     def request(self, look: Look) -> Asking | None:
         """Asks a role a question behind the run's story."""
-        if self.native and not self.plans:
-            return self.native.request(look)
         run = self.run
         progress = run.progress
         corrections = run.config.reply_corrections
@@ -14890,24 +14875,8 @@ class TwoAgents(Loop):
         )
 
     def read(self, look: Look, reply: Reply) -> Act:
-        run = self.run
-        native = self.native
-        if native and not self.plans:
-            act = native.read(reply)
-            if run.session.full:
-                self.forget()
-            if act.name != PERSON:
-                # Shown again without its thoughts, with its call.
-                said = [strip_think(reply.text)]
-                alone = replace(reply, message={**reply.message, "content": ""})
-                for call in harmless_calls(alone)[:1]:
-                    arguments = json.dumps(call.arguments, ensure_ascii=False)
-                    said.append(call_in_text(call.name, arguments))
-                shown = "\n".join(said).strip()
-                native.shown.append(NativeTurn(look.base64, shown, run.progress.turn))
-            return act
         self.said = without_calls(cut_repetition(strip_think(reply.text)))
-        act = read_call(reply, run.profile.words(self.role))
+        act = read_call(reply, self.run.profile.words(self.role))
         return replace(act, said=self.said)
 
     def heard(self, deed: Deed, look: Look) -> Deed:
@@ -14931,7 +14900,7 @@ class TwoAgents(Loop):
             progress.plan = said or progress.plan
             self.end_planning("no usable plan", None)
             return None
-        if self.native:  # whose correction says what is wrong
+        if not self.tells_why:
             why = NO_USABLE_CALL
         note_action(run, ActionRecord("no_call", "", why, look.screenshot, said))
         return False
@@ -14941,8 +14910,6 @@ class TwoAgents(Loop):
 
         So a request is shorter; the journal has all.
         """
-        if self.native:
-            self.native.shown.clear()
         memory = self.run.progress.memory
         memory.all_snapshots = memory.all_snapshots[len(memory.all_snapshots) // 2 :]
         active = len(memory.active_history)
@@ -15013,22 +14980,32 @@ class NativeTurn(NamedTuple):
     number: int
 
 
-class Native:
-    """Asks the executor in the grammar of its model, and keeps the turns whose picture is shown."""
+class Spoken(TwoAgents):
+    """The same with an executor that is asked in the grammar of its model.
 
-    def __init__(self, run: Run, grammar: Grammar) -> None:
-        self.run = run
-        self.grammar = grammar
+    It keeps the turns whose picture is shown.
+    """
+
+    tells_why = False  # which its correction does
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        assert run.grammar  # as run_agent sees to
+        self.grammar = run.grammar
+        if not run.has_planner:  # alone, a grammar has a history of its own
+            self.archives = False
         config = run.config
         size = frame_size(resolve_area(config, run.eyes.desktop), config)
-        self.picture = grammar.picture.seen_size(size)
+        self.picture = self.grammar.picture.seen_size(size)
         run.eyes.picture = self.picture
         # Before the present turn, as many as keep their picture.
-        most = config.keep_last_screenshots or grammar.screenshots
+        most = config.keep_last_screenshots or self.grammar.screenshots
         self.shown: deque[NativeTurn] = deque(maxlen=most - 1)
 
-    def request(self, look: Look) -> Asking:
+    def request(self, look: Look) -> Asking | None:
         """Shows the last turns with their pictures, the first with the task and steps before it."""
+        if self.plans:
+            return super().request(look)
         # The last has notes on what no picture tells; without them a reply that was refused, and is
         # shown as it was, would be repeated for ever.
         run = self.run
@@ -15071,13 +15048,30 @@ class Native:
             advice=grammar.correction,
         )
 
-    def read(self, reply: Reply) -> Act:
+    def read(self, look: Look, reply: Reply) -> Act:
+        if self.plans:
+            return super().read(look, reply)
+        session = self.run.session
         act, is_its_form = read_any(reply, self.picture, self.grammar.name)
         if not is_its_form:
             another = f"another grammar than {self.grammar.name}"
-            told = f"note: the model answers in {another}; see --grammar."
-            self.run.session.say_once(another, told)
+            session.say_once(another, f"note: the model answers in {another}; see --grammar.")
+        if session.full:
+            self.forget()
+        if act.name != PERSON:
+            # Shown again without its thoughts, with its call.
+            said = [strip_think(reply.text)]
+            alone = replace(reply, message={**reply.message, "content": ""})
+            for call in harmless_calls(alone)[:1]:
+                arguments = json.dumps(call.arguments, ensure_ascii=False)
+                said.append(call_in_text(call.name, arguments))
+            shown = "\n".join(said).strip()
+            self.shown.append(NativeTurn(look.base64, shown, self.run.progress.turn))
         return act
+
+    def forget(self) -> None:
+        self.shown.clear()
+        super().forget()
 
 
 def chosen_grammar(config: Config, profile: Profile, model: ModelInfo) -> Grammar | None:
@@ -15708,6 +15702,7 @@ class Story(Loop):
 LOOPS: Mapping[str, type[Loop]] = {
     "two_agent": TwoAgents,
     "native": TwoAgents,
+    "spoken": Spoken,  # of either, in a grammar
     "chat": Chat,
     "story": Story,
 }
@@ -15721,7 +15716,7 @@ def run_agent(
     `begin` gives the loop, anew after acts of a way; usually that of the profile. Raises AgentError
     for what no turn cures.
     """
-    begin = begin or {**LOOPS, **run.profile.loops}[run.profile.loop]
+    begin = begin or {**LOOPS, **run.profile.loops}["spoken" if run.grammar else run.profile.loop]
     progress = run.progress
     kept = []
     if asks_a_model:
@@ -17741,6 +17736,10 @@ class DescribedAgents(TwoAgents):
         """Leaves a review to the beginning of the next turn."""
 
 
+class DescribedSpoken(Spoken, DescribedAgents):
+    """The same with an executor in a grammar, which no description has."""
+
+
 class DescribedChat(Chat):
     """A conversation that words without a call end, and whose refusals bring no picture along."""
 
@@ -17788,7 +17787,12 @@ def chosen_profile(name: str, config: Config) -> Profile:
             roles=roles,
             repeats=True,
             turns_an_act=1,
-            loops={"two_agent": DescribedAgents, "chat": DescribedChat, "story": DescribedStory},
+            loops={
+                "two_agent": DescribedAgents,
+                "spoken": DescribedSpoken,
+                "chat": DescribedChat,
+                "story": DescribedStory,
+            },
             **DESCRIBED_PROFILES.get(name, {}),
         )
     role = profile.roles["executor"]
@@ -21284,6 +21288,17 @@ def examine(
 
 
 SUCCESSES = [kind for kind, ending in OUTCOMES.items() if ending.tone == "good"]
+
+
+def scenario(profile: str, number: str, file: str) -> str:
+    """Returns the task of that number; raises ConfigError if there is none."""
+    tasks = {str(at): task for at, (_, task) in enumerate(scenarios_of(profile, file), 1)}
+    if number not in tasks:
+        raise ConfigError(
+            f"There is no prepared task {number[:60]!r} of profile {profile};"
+            " --scenarios lists them."
+        )
+    return tasks[number]
 
 
 def old_run(options: Namespace, config: Config) -> tuple[Path | None, Way | None]:
