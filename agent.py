@@ -6539,6 +6539,9 @@ def is_left(attempt: Attempt, window: Window, label: str, asks: bool) -> bool:
     if "refuses" in said and not re.search(PATTERNS["SAVING"], about or title):
         return bool(said_by(f"{title}; {about}", "commands"))
     label = label.removesuffix(" switch")
+    if len(label) < 3:  # such as OK, which is told from other words by the one in front
+        named = [f"{word} {label}" for word in ANSWERING_WORDS]
+        return "leaves" in said or any(is_in_task(name, attempt.task) for name in named)
     behind = ANSWERING_WORDS if asks and f'"{label}"' not in attempt.task.lower() else ()
     return "leaves" in said or is_in_task(label, attempt.task, behind)
 
