@@ -5134,18 +5134,23 @@ AGREES (accept|allow|agree|reject|decline|i agree|save (preferences|settings|cho
     |akzeptieren|zustimmen|einverstanden|accepter|refuser|aceptar|rechazar)\W*
 GOES (go|ok|los)\W*
 SEARCHES (?!.*(ad+ress|url)).*\b(search|find|such\w*|recherch\w*|busc\w*|cerca)\b.*
-# What closes what somebody has filled in or chosen.
-DONE (done|finish(ed)?|close|fertig|termine|listo|hecho|fine|fatto|klaar|klar|gotowe|hotovo)\W*
-# What looks, whatever its words: a paper, a question, a page's number, a menu, one word that is
-# many things (English), as "Reviews".
-SHOWN_WHOLE <ENDING_SHOWS>( done)?
+# What takes over or begins what a task bids, and what may stand beside a verb that it has.
+NEUTRAL \b(it|this|all|now|selected|page|changes|draft|form|source|text|entry|date|and|close
+    |continue|new|und|seite|anderungen|entwurf|formular|quelltext|eintrag|datum|schliessen|weiter
+    |neu(e[rsn]?)?)\b
+DONE (save|edit|add|insert|update|write|create|continue|proceed|start|apply|done|finish(ed)?|close
+    |clear|set|swap|reverse|return|import|rename|attach|speichern|bearbeiten|hinzufugen
+    |aktualisieren|schreiben|anlegen|erstellen|fortfahren|fertig|ubernehmen|anwenden|andern
+    |enregistrer|ajouter|modifier|creer|termine|guardar|anadir|editar|crear|listo|hecho|salva
+    |aggiungi|modifica|crea|fine|fatto|klaar|opslaan|klar|spara|zapisz|dodaj|gotowe|hotovo)
+    (\W|<NEUTRAL>)*|(<NEUTRAL>\W*)+(speichern|bearbeiten|andern|hinzufugen|sichern|erstellen|anlegen)
+    \W*|[-+−]
+# What looks, whatever its words: a paper, a menu, what is a list of something; and what leads on:
+# a page's number, signs that turn pages or close, one word that is many things, as "Reviews".
+SHOWN_WHOLE <ENDING_SHOWS>( done)?|<MENU_BARS>
     |\S*(ubersicht|ansicht|verlauf|liste|vorschau|statistik|historie|suche|auszug|auswahl|kopf
     |protokoll|nachrichten|mitteilungen|bewertungen|meldungen|einstellungen)
-    |.*\?|\d{1,4}|<BANNERS>|<MENU_BARS>
-    |[a-z]{2,}[^su\W]s( \(?\d+\)?)?
-# What a picture or a text of a page bids or answers in the name of who presses it.
-COMMITS (.*\n)?(<ORDERS>|<VERBS>\W*|(yes|ja|oui|si|tak|ok|okay|sure)\b\W*[,:!]?\s\w.*|\+ ?1
-    |[❤♥👍👎🔥😀-🙏🎉👏]\W*)
+LEADS_WHOLE \d{1,4}|[<>«»‹›←→↑↓▲▼▾×✕✖☰≡⋮]+|x|\.\.\.|[a-z]{2,}[^su\W]s( \(?\d+\)?)?
 # Keys, and turns of the wheel, that choose in what holds one of several values; and its buttons.
 CHOICES combo box|slider|spinner|radio button
 MATTERS (split )?button|checkbox|switch|<CHOICES>
@@ -5449,7 +5454,7 @@ LOOKING = {
         prev, refresh, reload, select, choose, first, last, newest, oldest, newer, older, latest,
         earlier, later, cheapest, lowest, highest, fastest, closest, all+, related, similar,
         popular, recommended, trending, featured, pane, sidebar, tray, history, past, play, listen,
-        slideshow, options, specifications, results, summary, timeline, usage, navigation, match,
+        slideshow, options, specifications, results, summary, timeline, usage, navigation,
         subsection, columns
         zeigen, anzeigen, ansehen, einblenden, ausblenden, suchen, suche, finden, filtern, filter,
         sortieren, aufklappen, zuklappen, vorschau, ansicht, vergleichen, mehr, weitere, details,
@@ -5476,24 +5481,34 @@ LOOKING = {
         表示, 詳細, 検索, 次へ, 前へ, もっと, 一覧, 地図, 並べ替え, 絞り込, 显示,
         查看, 详情, 详细, 搜索, 下一, 上一, 更多, 刷新, 地图, 列表, 筛选, 排序, 보기, 검색, 다음,
         이전, 더보기, 상세, 목록, 필터, 정렬, 지도""",
+    "leads": """
+        =apply, =reply, =forward, =compose, =sign in, =log in, =login, =log on, =pause, =mute,
+        =unmute, =restore, =restore down, =copy, skip+, =skip, watch video, start video,
+        start search, run search, =retry, =try again, stop loading+, change language,
+        change date, toggle search, pause carousel, pause video, switch to list+, switch to grid+,
+        =anwenden, =übernehmen, =antworten, =weiterleiten, =verfassen, =anmelden, =einloggen,
+        =kopieren, sprache wechseln, datum ändern, neu laden
+        =appliquer, =répondre, =transférer, =se connecter, =copier, =aplicar, =responder,
+        =reenviar, =iniciar sesión, =copiar, =applica, =rispondi, =accedi, =entrar, =inloggen""",
     "whole": """
         =ok, =okay, =got it, =back, =go back, back to+, =close, =cancel, =dismiss, =skip, =less,
         =not now, =no thanks, =maybe later, go to+, skip to+, jump to+, scroll to+, up to,
         close window, close tab, close tabs, close dialog, close menu, close panel, close pane,
         close popup, close pop-up, close preview, close search, close filter, close filters,
         close sidebar, close message, close image, close video, close player, close details,
-        close overlay, close banner, minimize, maximize, =restore, =restore down, =enlarge,
+        close overlay, close banner, minimize, maximize, =enlarge,
         =properties, =options, =settings, =preferences, =new, =menu, =actions, =more actions,
         =toggle sidebar, =toggle navigation, =toggle menu, =toggle panel, =continue, =photo,
         =new tab, =new window, full screen,
         fullscreen, =focus mode, =reader mode, =reader view, =page setup, =print preview,
         =print setup, group by+, drill down, drill up, check for updates, load more+, load diff,
         load older+, load comments,
-        get messages, get new messages, get mail, get new mail, =reply, =forward, =compose,
-        =sign in, =log in, =login, =log on, =apply, apply filter, apply filters, clear filter,
+        get messages, get new messages, get mail, get new mail,
+        apply filter, apply filters, clear filter,
         clear filters, clear search, remove filter+, remove filter, reset filter, reset filters,
         order summary, order history, order details, order status, copy to clipboard,
-        swap languages, start slideshow, word count, =copy, copy path, copy as path, copy text,
+        swap languages, start slideshow, word count, next match, previous match, match case, =copy,
+        copy path, copy as path, copy text,
         copy name, copy number, =select all,
         open order+, open details+, open image, =open file location, =open in new tab,
         =open link in new tab, open link in+, =open in new window, track shipment, track order,
@@ -5502,14 +5517,14 @@ LOOKING = {
         =list, =grid, =gallery, =tiles, =thumbnails, =calendar, =clock, =table, =chart, reset zoom,
         reset view, =navigation, =overview, =summary, =description, =price,
         =rating, =distance, =date, =name, =relevance, =popularity, =people, =size guide, =top,
-        =listen, =play, =pause, =mute, =unmute, =read aloud, =read more, =home, =inbox, =dashboard,
+        =listen, =play, =read aloud, =read more, =home, =inbox, =dashboard,
         =profile, =account, =statistics, =contents, =up, =down, =left, =right, ..., =vm, =file info
         verstanden, =neuer tab, zurück, zurück zu+, =schließen, fenster schließen, tab schließen,
         dialog schließen, =abbrechen, =überspringen, =weniger, =jetzt nicht, =nein danke, =weiter,
         =gehe zu, mehr laden, weitere laden, =mehr, =eigenschaften, =optionen,
         =einstellungen, =neu, =menü, =aktionen, =vollbild, =ganzer bildschirm, =seitenansicht,
-        =abrufen, nachrichten abrufen, =antworten, =weiterleiten, =verfassen, =anmelden,
-        =einloggen, =anwenden, =übernehmen, =kopieren, =alles markieren, =alles auswählen,
+        =abrufen, nachrichten abrufen,
+        =alles markieren, =alles auswählen,
         filter zurücksetzen, filter löschen, filter anwenden, sendung verfolgen, aktive fenster,
         aktives fenster, aufsteigend, absteigend, =heute, =gestern, =morgen, =tag, =woche, =monat,
         =jahr, =karte, =liste, =tabelle, =kalender, =uhr, =diagramm, =spalten, =verlauf,
@@ -5517,13 +5532,13 @@ LOOKING = {
         =teilnehmer, =bilder, =öffnungszeiten, =abspielen, =anhören, =vorlesen, =startseite,
         =aktualisieren, liste aktualisieren, =posteingang, =info
         =fermer, fermer la fenêtre, =annuler, =retour, =moins, =plus, =ignorer, =continuer,
-        =répondre, =transférer, =se connecter, =appliquer, =copier, =aujourd'hui, =carte, =liste,
+        =aujourd'hui, =carte, =liste,
         =calendrier, =graphique, =historique, =avis, =écouter, suivre mon colis, =accueil, =options,
         =paramètres
         =cerrar, cerrar ventana, =cancelar, =atrás, =volver, =más, =menos, más+, =omitir,
-        =responder, =reenviar, =iniciar sesión, =aplicar, =copiar, =hoy, =mapa, =lista,
+        =hoy, =mapa, =lista,
         =calendario, =historial, =opiniones, =fotos, =inicio, =opciones
-        =chiudi, =annulla, =indietro, =avanti, =altro, altri+, =rispondi, =accedi, =applica, =mappa,
+        =chiudi, =annulla, =indietro, =avanti, =altro, altri+, =mappa,
         =elenco, =voltar, =fechar, =mais, mais+, =entrar
         =terug, =sluiten, =annuleren, =meer, meer+, toon meer, =minder, =kaart, =lijst, =inloggen
         =tillbaka, =stäng, =avbryt, =mer, mer+, =karta, =lista, =tilbage, =tilbake, =luk, =lukk,
@@ -5555,7 +5570,8 @@ ACTING = {
         levy, lift, like, link, liquidate, lock, log call, log a call, make, meet now, migrate,
         mint,
         mount, move, mute, neutralize, notarize, nudge, nullify, offboard, offer, onboard, optimise,
-        optimize, order, overrule, override, pair, pardon, park, patch, pin, place, poke, post,
+        optimize, opt in, opt out, order, overrule, override, pair, pardon, park, patch, pin, place,
+        poke, post,
         postpone, power, prescribe, present, print, proceed, process, procure, prolong, protect,
         provision, publish, pull, punch in, punch out, quarantine, quick print, quit, raise, ratify,
         reactivate, reallocate, reassign, rebuild, recreate, reindex, relaunch, rerun, re-run,
@@ -5566,14 +5582,14 @@ ACTING = {
         request, requeue, rescind, resend, resign, resolve, respond, restart, restock, restore,
         restrict, resume, retire, retract, retry, return, reverse, reward, rework, roll back,
         rollback, rotate key, rotate keys, run, sanction, sanitize, scale, scrap, seal, secure,
-        seize, settle, share, silence, skip, snooze, solve, spam, spend, sponsor, stage, stamp,
+        seize, settle, share, silence, snooze, solve, spam, spend, sponsor, stage, stamp,
         star,
         start, stash, stop, stream, strike, strong yes, surrender, suspend, swap, swipe, sync,
         take, tag, terminate, thank, throttle, top up, trade, train, trash, trigger, truncate,
         trust,
         unassign, unban, unblock, undeploy, unfollow, unfreeze, unlink, unlist, unlock, unmount,
         unpair, unpin, unpublish, unregister, unstar, unsuspend, unwatch, vacate, validate, veto,
-        void, vote, waive, warn, watch, withdraw, withhold, write off, yield, =yes, =agree, =accept
+        void, vote, waive, warn, watch, withdraw, withhold, write off, yield, yes, agree, accept
         abbestellen, abbuchen, abgleichen, abheben, ablehnen, ablösen, abmahnen, abmelden,
         abrechnen,
         abschalten, abschließen, abtreten, abwickeln, anpassen, wechseln, sichern, testen, anwenden,
@@ -5596,7 +5612,7 @@ ACTING = {
         versichern, verwerfen, vollstrecken, vormerken, werkseinstellungen, widerrufen,
         widersprechen, wiederherstellen, zahlen, zertifizieren, zulassen, zurückbuchen,
         zurückgeben, zurückholen, zurücknehmen, zurücksetzen, zurückstufen, zurückziehen,
-        zusammenführen, zustimmen, zuteilen, zuweisen, reset, =ja, wps
+        zusammenführen, zustimmen, zuteilen, zuweisen, reset, ja, wps
         accepter, activer, adhérer, approuver, archiver, arrêter, attribuer, autoriser, bloquer,
         céder, clôturer, confirmer, convoquer, créer, débloquer, déclarer, déléguer, demander,
         déposer, désactiver, désigner, embaucher, encaisser, engager, enregistrer, facturer, figer,
@@ -5604,7 +5620,7 @@ ACTING = {
         publier, réclamer, redémarrer, refuser, rejeter, relancer, rembourser, renouveler, renvoyer,
         résilier, restituer, retirer, révoquer, signaler, soumettre, souscrire, transmettre,
         valider,
-        verser, voter, =oui, émettre, échanger, retourner, rendre
+        verser, voter, oui, émettre, échanger, retourner, rendre
         aceptar, activar, adherir, anular, aprobar, archivar, asignar, autorizar, bloquear, borrar,
         confirmar, crear, dar de alta, dar de baja, declarar, denegar, denunciar, desactivar,
         desbloquear, despedir, devolver, emitir, firmar, fusionar, guardar, imprimir, marcar,
@@ -5616,7 +5632,7 @@ ACTING = {
         accetta, approva, archivia, assegna, attiva, autorizza, blocca, concedi, conferma, crea,
         disattiva, disdici, elimina, emetti, firma, inoltra, modifica, prenota, proroga, pubblica,
         recedi, revoca, richiedi, rifiuta, rimborsa, rinnova, salva, sblocca, segnala, sottoscrivi,
-        sospendi, stampa, storna, trasferisci, versa, vota, =sì
+        sospendi, stampa, storna, trasferisci, versa, vota, sì
         akkoord, aanvragen, accepteren, activeren, afwijzen, annuleren, betalen, bevestigen,
         blokkeren, goedkeuren, indienen, intrekken, ondertekenen, opslaan, opzeggen, overnemen,
         reserveren, terugbetalen, stopzetten, toewijzen, verlengen, vrijgeven, wijzigen
@@ -5694,10 +5710,11 @@ def acts(label: str) -> bool:
     """Tells whether a label says that something is done, or has no word at all."""
     if said_by(label, "commands") or not re.search(r"[^\W\d_]{2}", label):
         return True
-    for clause in map(str.strip, re.split(f"{CLAUSES_END}|&", label)):
+    for part in re.split(f"{CLAUSES_END}|&", label):
+        clause = part.strip(" ?")
         # A verb ends what is German, and begins all else.
         ends_german = clause.endswith("n") and said_by(clause.split()[-1], "acts")
-        if ends_german or said_by(f"{clause} .", "acts"):
+        if ends_german or said_by(f"{clause} -", "acts"):
             return True
         if re.match(PATTERNS["ACTS"], clause):
             return True
@@ -5705,33 +5722,48 @@ def acts(label: str) -> bool:
 
 
 def is_wanted(label: str, task: str) -> bool:
-    """Tells whether each word of a label begins as one of the task does, if there is one."""
-    said = fold(task)
-    begins = {*re.findall(r"\b\w{1,5}", said)}
-    meant = {*re.findall(r"\b\w{1,5}", label)} - ARTICLES
-    if FORBIDDING.intersection(re.findall(r"[\w']+", f"{said} {label}")):
-        return False
-    return meant != set() and (not said or meant <= begins)
+    """Tells whether each word of a label begins as one of a sentence does that forbids nothing."""
+    meant = {*re.findall(r"\b\w{1,5}", re.sub(PATTERNS["NEUTRAL"], "", label))} - ARTICLES
+    for sentence in re.split(r"(?<=[.;!?])\s", fold(re.sub(PATTERNS["QUOTED"], "it", task))):
+        begins = {*re.findall(r"\b\w{1,5}", sentence)}
+        if meant and meant <= begins and FORBIDDING.isdisjoint(re.findall(r"[\w']+", sentence)):
+            return True
+    return not task
 
 
-def only_looks(label: str, about: str) -> bool:
-    """Tells whether all that a label says only shows, finds, leads on, or is about cookies."""
-    line = re.sub(rf"{PATTERNS['QUOTED']}|\([^()]*\)", "", label).partition(": ")[0].strip()
-    if has_form("SHOWN_WHOLE", line) or (has_form("AGREES", line) and has_form("COOKIES", about)):
-        return True
-    if has_form("GOES", line):
-        return any(has_form("SEARCHES", name) for name in about.split("; "))
-    looks = False
+# What a label has beside what it says: words of others, a key or a number in brackets, details.
+_ASIDE = re.compile(rf"{PATTERNS['QUOTED']}|\([^()]*\)|: .*")
+
+
+def only_looks(label: str, about: str) -> str:
+    """Returns `yes` if all that a label says only shows or finds, and `leads` if it leads on."""
+    label = re.sub(r"\((f\d+|enter|esc|space|tab|.)\)", "", label)
+    if any(re.search(r"[^\W\d_]{2}", part) and acts(part) for part in _ASIDE.findall(label)):
+        return ""
+    line = _ASIDE.sub("", label).strip()
+    agrees = has_form("BANNERS", line)
+    if has_form("SHOWN_WHOLE", line) or (agrees and has_form("COOKIES", line)):
+        return "yes"
+    agrees = agrees or (has_form("AGREES", line) and has_form("COOKIES", about))
+    searches = has_form("GOES", line) and any(
+        has_form("SEARCHES", name) for name in about.split("; ")
+    )
+    asks = line.endswith("?") and not acts(line)
+    as_one = "leads" if agrees or searches or asks or has_form("LEADS_WHOLE", line) else ""
+    looks = ""
     for clause in re.split(f"{CLAUSES_END}|&", re.sub(r"\b\d+\b", "", line)):
         if clause.strip():
             first = clause.split()[0]
             found = said_by(clause, "looks")
-            looks = "whole" in found or "looks" in said_by(first, "looks")
+            begins = "looks" in said_by(first, "looks")
             bids_more = re.match(PATTERNS["VERBS"], clause.strip()) or said_by(first, "acts")
-            if not looks and (bids_more or not found):
-                return False
-            looks = True
-    return looks
+            if "whole" in found or begins or ("looks" in found and not bids_more):
+                looks = looks or "yes"
+            elif "leads" in found:
+                looks = "leads"
+            else:
+                return as_one
+    return looks or as_one
 
 
 ####################################################################################################
@@ -5823,7 +5855,7 @@ send | unsent=yes | does=<A_CLICK> | in=|field|document|pane|group|text|window
 send | does=ctrl\+enter | program=(?!<EDITORS>|<TERMINALS>|<STUDIOS>).*
 send | does=alt\+s|ctrl\+(shift\+)?enter | program=<MAILS>
 send | text=.+ | in=<ROWS> | program=<BROWSERS>|<MAILS>
-send | program=<MAILS> | looks= | does=<A_CLICK>|enter|space | in=(split )?button|menu item
+send | program=<MAILS> | looks=|leads | does=<A_CLICK>|enter|space | in=(split )?button|menu item
      | title=(?!.*(message|nachricht|mensaje|wiadomosc) ?\().* | dialog=(?!left).*
      | label=(?!(.*\n)?(<MAIL_SHOWS>)$).+
 send | program=<MAILS> | does=<A_CLICK>|space | in=list item | dialog=(?!left).* | label=.+
@@ -5947,18 +5979,19 @@ unknown | bidden= | program=<BROWSERS>|<CHATS>|<MAILS> | does=<A_CLICK>|space | 
      | in=(split )?button | looks=
 unknown | program=<BROWSERS> | acts=yes | wanted= | does=<PRESSES>|enter|space | dialog=(?!left).*
      | in=(split )?button|menu item|control|switch
-     | label=(?!(.*\n)?(<LOOKS>|<DONE>|[^$€£¥₽\n]*\d[^$€£¥₽\n]*)$).+
-unknown | bidden= | program=<BROWSERS>|<CHATS>|<MAILS> | does=<PRESSES>|enter|space | looks=
-     | in=image|text|group | dialog=(?!left).* | label=<COMMITS>
+     | label=(?!(.*\n)?(<LOOKS>|<DONE>|[^$€£¥₽a-z\n]*\d[^$€£¥₽a-z\n]*)$).+
+unknown | bidden= | program=<BROWSERS>|<CHATS>|<MAILS> | does=<PRESSES>|enter|space | acts=yes
+     | in=image|text|group | dialog=(?!left).* | label=(.*\n)?(\S+ ){,5}\S+
 unknown | bidden= | program=<BROWSERS>|<MAILS> | does=<PRESSES>|enter | in=(hyper)?link | looks=
      | holds=<ACTING_LINK> | dialog=(?!left).*
 unknown | bidden= | program=<BROWSERS>|<MAILS> | does=<PRESSES>|enter | in=(hyper)?link | looks=
      | holds= | dialog=(?!left).*
-     | label=(.*\n)?((yes|ja|oui|si|no|nein|non)\b\W*\s.*|(?!<GETS>\b)(?=(\S+ ){,5}\S+$)
-    (<ORDERS>|<VERBS>\W*))
+     | label=(.*\n)?(?!<GETS>\b)(?=(\S+ ){,5}\S+$)(<ORDERS>|<VERBS>\W*)
+unknown | bidden= | program=<BROWSERS>|<MAILS> | does=<PRESSES>|enter | in=(hyper)?link
+     | label=(.*\n)?(yes|ja|oui|si|no|nein|non)\b\W*\s.*
 pay | program=<BROWSERS> | in=(split )?button | does=<A_CLICK>|enter|space | dialog=(?!left).*
      | about=(.*; )?(iban|betrag|amount|montant|importe|kwota|cymma|金额)\b.*
-     | looks= | label=.+
+     | looks=|leads | label=.+
 formula | text=.+ | named= | program=winword\.exe
      | line=(?i)\W*(dde(auto)?|includepicture|includetext|link|import|macrobutton)\b.*
 share | program=<EXPLORER> | title=<CLOUDS> | does=<PASTES>
@@ -6011,7 +6044,7 @@ password | text=.+ | in=|field | title=<PASSWORD_TITLES>
 secret | text=.*\{\{\s*\w+\s*\}\}.*
 password | program=<SAFES> | does=ctrl\+(shift\+)?[a-z]|double_click|(double|triple)_click\(.*
 password | program=<SAFES> | does=<A_CLICK>|enter|space | in=(split )?button|menu item
-     | dialog=(?!left).* | looks= | label=.+
+     | dialog=(?!left).* | looks=|leads | label=.+
 copy | holds_secret=yes | does=ctrl\+(shift\+)?[cx]|ctrl\+insert|shift\+delete|drag
 copy | holds_secret=yes | label=<COPIES>
 admin prompt | program=<ADMINS>
@@ -6047,18 +6080,18 @@ send | owned=yes | program=<BROWSERS> | title=<UPLOADS> | does=alt\+o
 send | owned=yes | program=<BROWSERS> | title=<UPLOADS> | does=space | in=(split )?button
 file | owned=yes | program=<SYSTEM_TOOLS> | does=<PRESSING> | dialog=(?!left).* | label=.+
 system | program=<SYSTEM_TOOLS> | does=<A_CLICK>|enter|space | in=<PRESSED> | dialog=(?!left).*
-     | looks= | label=.+
+     | looks=|leads | label=.+
 system | title=<SETTINGS> | program=applicationframehost\.exe | does=<A_CLICK>|enter|space
-     | in=<PRESSED> | dialog=(?!left).* | looks= | label=(?!(.*\n)?(<PERSONAL>)$).+
+     | in=<PRESSED> | dialog=(?!left).* | looks=|leads | label=(?!(.*\n)?(<PERSONAL>)$).+
 weighty | title=<WEIGHTY> | program=<BROWSERS> | does=<A_CLICK>|enter|space | in=(split )?button
-     | dialog=(?!left).* | looks= | label=.+
+     | dialog=(?!left).* | looks=|leads | label=.+
 weighty | title=<WEIGHTY> | program=<BROWSERS> | does=<A_CLICK> | in=(hyper)?link|menu item
      | label=(.*\n)?(run|build|execute|deploy|start|stop|restart|scale|trigger)\b.*
 weighty | program=<LEDGERS> | title=(?!<LEDGERS_LOOK>$).* | enters=yes
 weighty | program=<LEDGERS> | does=ctrl\+s|ctrl\+shift\+[sp]|(shift\+)?f([25689]|1[0-2])
 weighty | program=<LEDGERS> | does=<A_CLICK>|space | in=(split )?button
     |menu item | dialog=(?!left).*
-     | looks= | label=.+
+     | looks=|leads | label=.+
 weighty | program=<REMOTES> | does=<A_CLICK>|enter|space | in=(split )?button | dialog=(?!left).*
 weighty | program=<REMOTES> | in=<UNTOLD>|image|control | does=<PRESSES>|drag|space|(shift\+)?.|win
     |win\+.*|alt\+(?!tab$).*|ctrl\+(?!([acf]|home|end|tab)$).+|f\d+|backspace|insert
@@ -6067,7 +6100,7 @@ run | program=<FILERS> | does=((ctrl|alt|shift)\+)*enter|(double|triple)_click |
 move | program=<FILERS> | does=(shift\+)?f[5-8]
 run | program=<FILERS> | text=.+ | in=combo box | enters=
 move | program=<FILERS> | does=<A_CLICK>|space | in=button|menu item | dialog=(?!left).*
-     | looks= | label=.+
+     | looks=|leads | label=.+
 run | program=<START>|<LAUNCHERS> | does=<A_CLICK>|enter | in=list item|button|menu item | owned=
      | control=(?!((<SHOWN_PROGRAMS>)(, .*)?|<LOOKING>|all( apps)?|power|unnamed)$).+
 run | program=<START>|<LAUNCHERS> | does=ctrl\+shift\+enter|(alt|ctrl)\+\d
@@ -6078,7 +6111,7 @@ run | program=<EDITORS> | does=<PRESSES>|enter|space | in=(split )?button|image|
     |shape|schaltflache|befehlsschaltflache|(abgerundetes )?rechteck|bild|grafik|form|bouton|image
     |boton|imagen|rectangulo)\s?\d+
 run | bidden= | program=excel\.exe | does=<PRESSES>|enter|space | in=(split )?button|image|group
-     | title=.*\.xl(s[bm]|tm|am)\b.* | looks= | label=(?!(.*\n)?(<WHOLE_MENUS>)$).+
+     | title=.*\.xl(s[bm]|tm|am)\b.* | looks=|leads | label=(?!(.*\n)?(<WHOLE_MENUS>)$).+
 run | does=ctrl\+alt\+(?!(shift\+)?(shift|win|shift\+win|tab|up|down|left|right|delete)$).+
     |((ctrl|alt|shift)\+)*(win\+\d|f(1[3-9]|2[0-4]))
 run | does=(?!(<OFFICE_KEYS>)$)ctrl\+(shift\+)?[a-z] | program=excel\.exe
@@ -6091,7 +6124,7 @@ address | program=<BROWSERS> | does=<A_CLICK>|space | in=button
 send | owned=yes | program=<BROWSERS> | title=<UPLOADS> | does=(double|triple)_click
 send | program=(filezilla|winscp)\.exe | does=enter|(double|triple)_click
 system | program=<EXPLORER> | title=<PANELS> | does=<A_CLICK>|enter|space | in=<PRESSED>
-     | looks= | label=(?!(.*\n)?(<PERSONAL>)$).+
+     | looks=|leads | label=(?!(.*\n)?(<PERSONAL>)$).+
 weighty | program=<LEDGERS> | enters=yes | line=\W*(/n|/o|=).*
 weighty | program=<LEDGERS> | enters=yes | holds=\W*(/n|/o|=).*
 run | program=<BROWSERS>|<CHATS> | does=<A_CLICK>|enter | label=<SETUPS>
@@ -6142,14 +6175,14 @@ run | does=<A_CLICK>|enter | program=<BROWSERS>|<MAILS> | kind=|runs
      | label=(.*\n)?(open|offnen|open file|datei offnen|ouvrir( le fichier)?)\W*
 run | enters=yes | program=<EXPLORER> | runner= | label=<RUNNABLE>
 run | enters=yes | program=<EXPLORER> | opened=<A_CLICK>\(<RUNNABLE>
-unknown | plain= | looks= | does=<PRESSES>|enter|space
+unknown | plain= | looks=|leads | does=<PRESSES>|enter|space
      | in=(split )?button|menu item|control|image|switch
      | dialog=(?!left|line|form).* | label=(?!(.*\n)?(<FORM_GOES_ON>|<WHOLE_MENUS>)$).+
      | title=(?!<FORM_SHOWS>$).*
 unknown | plain= | does=<PRESSES> | in=(hyper)?link|text|header item|tab|combo box|<ROWS>
      | dialog=(?!left).* | control=(?!(<LOOKS>)$)<ORDERS>
 unknown | plain= | in=<UNTOLD> | does=<PRESSES>
-unknown | bidden= | looks= | in=|group | does=<PRESSES> | label=(.*\n)?<ORDERS>
+unknown | bidden= | in=|group | does=<PRESSES> | label=(.*\n)?<ORDERS>
 unknown | plain= | in=<UNTOLD> | does=enter|space|(shift\+)?.|<PASTES>
 unknown | plain= | bidden= | in=<UNTOLD> | does=drag
 unknown | plain= | in=<UNTOLD> | text=.+ | named= | program=.+
@@ -6307,7 +6340,7 @@ changes | bidden= | in=<FIELDS_THERE>|<CELLS>|pane|image|text| | runner=|console
      | program=(?!<BROWSERS>|<EXPLORER>).*
 changes | bidden= | does=<A_CLICK>|space|enter | dialog=(?!left).* | in=(?!tab).*
      | program=(?!<BROWSERS>|<EXPLORER>).* | title=(?!<FILTERS>$).*
-     | looks= | label=(?!<KEEPS>$).+
+     | looks=|leads | label=(?!<KEEPS>$).+
 changes | bidden= | does=drag | in=(?!scroll ?bar|thumb|title bar|window|separator|header.*).*
      | program=(?!<BROWSERS>|<EXPLORER>).*
 changes | bidden= | in=<CHOICES>|checkbox|switch | does=<A_CLICK>|<CHOOSES>|space
@@ -6694,15 +6727,15 @@ def facts_of_label(attempt: Attempt, window: Window, facts: Facts) -> Facts:
     else:
         is_decided = decides(attempt, label)
     called = next(iter(true_names(attempt.known)), label)
-    looks = only_looks(label, facts["about"])
+    looks = only_looks(label, facts["about"]) if facts["control"] != "unnamed" else ""
     calculates = has_form("CALCULATORS", f"{window.program} {window.title}")
     known = {
         "kind": kind_of_item(attempt, attempt.front or window, label, facts["does"]),
         "dialog": dialog,
         "decides": "yes" if is_decided else "",
-        "looks": "yes" if looks else "",
+        "looks": looks,
         "acts": "yes" if not (looks or calculates) and acts(label) else "",
-        "wanted": "yes" if is_wanted(label, attempt.task or attempt.client_task) else "",
+        "wanted": "yes" if attempt.client_task == "" and is_wanted(label, attempt.task) else "",
         "called": called,
     }
     if len(called.split()) > 3 and is_in_task(called, attempt.task):
@@ -7568,7 +7601,9 @@ class Actuator(Hands):
         if act.name not in HANDS:  # it does nothing here
             return Deed(act, done)
         permits = "" if self.by_client else self.task
-        attempt = Attempt(act, frame, typed=self.typed, task=permits, client_task=self.task)
+        attempt = Attempt(
+            act, frame, typed=self.typed, task=permits, client_task="" if permits else self.task
+        )
         try:
             for gate in GATES:
                 attempt = gate(self, attempt)

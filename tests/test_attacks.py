@@ -187,7 +187,7 @@ class Programs(unittest.TestCase):
         for window, acts, task, of_person, of_client in (
             (scenes.RUN, run, "Open regedit", False, True),
             (chrome, apply, "Tell me the name of the router", True, True),
-            (chrome, apply, "Enable logging on the router", False, False),
+            (chrome, apply, "Enable logging on the router", False, True),
             (chrome, apply, "Set the name of the router", True, True),
         ):
             for by_client, asked in ((False, of_person), (True, of_client)):
