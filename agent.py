@@ -7613,15 +7613,20 @@ class Actuator(Hands):
 
     def risks_of_way(self, attempt: Attempt) -> set[tuple[int | None, str, str]]:
         """Returns what a yes for all rows of a table has to be for, if it is for this act, too."""
-        # An act risks the same in each row, but for what Windows runs by it, a formula, and the
-        # page that gets a secret: what stands in a cell permits nothing.
-        runs = [facts_of(one)["runs"] for one in (attempt, attempt.held)]
-        if "formula" in attempt.risks:
-            runs.append(attempt.act.text)
-        for window in attempt.reached if "secret" in attempt.risks else ():
+        # What stands in a cell permits nothing, a secret one neither: where a text decides what an
+        # act does, the yes is for that text, and for a secret it is for the page that gets it.
+        runs = {facts_of(one)["runs"] for one in (attempt, attempt.held)}
+        lines = set()
+        pages = set()
+        for window in attempt.reached:
+            lines.add(attempt.typed.of(window).with_text(attempt.act.text))
             if has_form("BROWSERS", window.program):
-                runs.append(site_of(attempt) or window.title)
-        return {(attempt.act.way, risk, "\n".join(runs)) for risk in attempt.risks}
+                pages.add(site_of(attempt) or window.title)
+        told = {"secret": pages, **dict.fromkeys(("formula", "file"), lines)}
+        told |= dict.fromkeys(("run", "terminal", "address", "network"), runs)
+        wants = {risk: sorted(told.get(risk, ())) for risk in attempt.risks}
+        fill = self.secrets.fill
+        return {(attempt.act.way, risk, fill("\n".join(text))) for risk, text in wants.items()}
 
     def foresee(
         self, act: Act, window: Window, target: Control, inside: Sequence[Control]
@@ -7661,8 +7666,8 @@ class Actuator(Hands):
         self.last_own = self.clock.now()
         return answer
 
-    def return_to(self, look: LookRecord, from_any: bool = False) -> None:
-        """Goes from our own console, or any window, to the one that this look had in front."""
+    def return_to(self, look: LookRecord | PlaceRecord, from_any: bool = False) -> None:
+        """Goes from our own console, or any window, to the one that was in front then."""
         with suppress(Win32Error, ToolError):
             front = self.desktop.foreground()
             if self.config.dry_run or not (front and (front.own or from_any) and look.title):
@@ -12822,10 +12827,14 @@ def recorded_way(folder: Path, after: int = 0) -> Way:
             if act.places:
                 mouse = act.places[-1]
             acts = entered_apart(act) if place.control and not by_hand else [act]
+            kept = (intent.value, intent.checked)
+            there = place
             for act in acts if record.turn > after else ():
                 act = replace(act, way=len(steps) + 1)
-                kept = (intent.value, intent.checked)
-                steps.append(Step(act, folder, look, place, patience_s, *kept))
+                steps.append(Step(act, folder, look, there, patience_s, *kept))
+                # Enter goes to what has the keyboard by then, as the field beside a caption.
+                if place.control and place.control["role"] not in FIELDS:
+                    there = replace(place, control={"role": ""})
             if any(look.part) or look.title is None:
                 mouse = None
             patience_s = REPLAY_PATIENCE_S
@@ -20657,7 +20666,7 @@ def learn(run: Run, table: Table, row: RowRecord, first: int) -> None:
     values = {name: text for name, text in row.values.items() if name not in table.hidden}
     table.steps = recorded_way(run.logger.folder, first).steps
     for step in table.steps:
-        if step.target.get("role"):  # wherever it stands, also where the model looked closer
+        if step.target.get("role") and step.act.name != "drag":  # it is found wherever it stands
             step.look = replace(step.look, part=(0, 0, 0, 0))
     lost = bind_values(run, table.steps, values)
     said = [step.act.text for step in table.steps]
@@ -20685,23 +20694,22 @@ def do_row(run: Run, table: Table, row: RowRecord) -> None:
     """Does the acts for one row, and records what became of it, however it ends."""
     # While they are done its outcome is "" as long as nothing can have been sent, then "unsure".
     old = run.progress
-    begun = run.clock.now()
     requests = run.session.requests
     row.run = run.logger.folder.name
     run.logger.tell(row)
-    repeat = RowRepeat(run, table, row)
-    run.progress = Progress(
-        task=with_texts(run.actuator.task, row.values),
-        turn=old.turn,
-        first=old.turn,
-        refusals=old.refusals,
-        done_when=repeat.way.checks,
-        files=repeat.files,
-    )
     row.text = "It was sent, and nobody knows what came of it."
     ended = Outcome("stopped", "The run ended before this row did.")
-    run.actuator.began = begun  # the limit in minutes is for a row
+    run.actuator.began = run.clock.now()  # the limit in minutes is for a row
     try:
+        repeat = RowRepeat(run, table, row)
+        run.progress = Progress(
+            task=with_texts(run.actuator.task, row.values),
+            turn=old.turn,
+            first=old.turn,
+            refusals=old.refusals,
+            done_when=repeat.way.checks,
+            files=repeat.files,
+        )
         if repeat.is_shown(lasting=True):
             raise End(Outcome("skipped", "It is there already."))
         if not table.steps:
@@ -20711,8 +20719,7 @@ def do_row(run: Run, table: Table, row: RowRecord) -> None:
         place = table.steps[0].place
         front = run.eyes.desktop.foreground()
         if not front or front.program != place.program:
-            look = LookRecord(program=place.program, title=place.title)
-            run.actuator.return_to(look, from_any=True)
+            run.actuator.return_to(place, from_any=True)
         elif is_dialog(front) and front.title != place.title:
             raise End(Outcome("failed", f"{quoted_title(front)} is in the way."))
         while True:
@@ -20721,13 +20728,15 @@ def do_row(run: Run, table: Table, row: RowRecord) -> None:
             run.logger.tell(run.progress)
     except End as end:
         ended = end.outcome
+    except ConfigError as error:  # of a cell that is chosen by its name, and empty
+        ended = Outcome("failed", str(error))
     finally:
         is_sent = row.outcome and (table.steps or run.progress.touched)
         ending = OUTCOMES[ended.kind]
         row.outcome = ending.sent if is_sent else ending.unsent
         run.progress.first = old.first  # the turns of all rows are told at the end
         row.text = ended.text
-        row.seconds = run.clock.now() - begun
+        row.seconds = run.clock.now() - run.actuator.began
         row.requests = run.session.requests - requests
         table.rest.remove(row)
         tell_row(run, table, row)

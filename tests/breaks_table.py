@@ -62,7 +62,7 @@ ROWS = (
     ("rows-foreseen", "Rows", "one yes is for what was shown, in all rows", "ask_about_table", "run.actuator.foreseen = hands.foreseen", "pass"),
     ("rows-bound", "Rows", "a column that no step takes for sure ends the table", "learn", "    if lost:", "    if not lost:"),
     ("rows-parts", "Rows", "a part of a cell is typed for no other row", "bind_values", "if has_part and not step.value:", "if False:"),
-    ("rows-cell", "Rows", "a cell permits nothing", "do_row", "run.progress = Progress(", "run.actuator.task = with_texts(run.actuator.task, row.values)\n    run.progress = Progress("),
+    ("rows-cell", "Rows", "a cell permits nothing", "do_row", "run.progress = Progress(", "run.actuator.task = with_texts(run.actuator.task, row.values)\n        run.progress = Progress("),
     ("rows-secret", "Rows", "a secret column is hidden in all that is told", "table_of", "known.hide_more(", "list("),
     ("replaced-once", "Eyes", "what goes on changing is no replaced record", "Eyes.replaced", "restless += [moving] if moving else []", "restless += []"),
     ("replaced-at-all", "Deeds", "an act on a picture of another record is refused", "refuse_replaced", "seen.number <= run.actuator.used_frame", "seen.number >= 0"),

@@ -23,6 +23,7 @@ from agent import Control, Point, Rect
 from tests.fakes import VirtualClock
 from tests.scripted import call, role_of, text
 from tests.seams import clock_of_main, desktop_of_main, person_at_main
+from tests.test_actuator import Stage, act
 from tests.test_ending import Model, SaysYes
 from tests.test_main import CommandLineCase
 from tests.test_recording import CITY, NAME, OK, TICK, WINDOW, Form
@@ -1276,6 +1277,46 @@ class Typed(RowsCase):
                 _, out = self.asked(self.table(cell, head="name"), *answers)
                 self.assertEqual(sent, expected, out)
 
+    def test_a_command_in_a_column_of_secrets_is_asked_about_in_its_row(self) -> None:
+        says = {"text": "mkdir x", "element_name": "Name:"}
+        line = ("Name:", "edit", {"tool": "type_text", "args": says, "value": "name"})
+        enter = ("Name:", "edit", {"tool": "press_key", "args": {"key": "enter"}})
+        for program, title in (("cmd.exe", "Command Prompt"), ("pwsh.exe", "PowerShell")):
+            with self.subTest(program=program):
+                self.book = Book(self.clock)
+                self.shown(line, enter, program=program, title=title)
+                sent = self.sends_by_enter()
+                table = self.table("rmdir /s /q C:\\Bern", head="{{name}}")
+                _, out = self.asked(table, "y", "n")
+                self.assertEqual(sent, [], out)
+
+    def test_a_file_that_a_cell_has_started_is_asked_about_in_its_row(self) -> None:
+        for title, program, name, texts in (
+            ("New Action", "mmc.exe", "Program/script:", ("notepad.exe", "cmd.exe")),
+            ("Create Shortcut", "explorer.exe", "Location of the item:", ("calc.exe", "cmd /c x")),
+        ):
+            field = Control(name, "edit", Rect(0, 0, 9, 9), "", program=program)
+            foreseen = []
+            for text_there in texts:
+                stage = Stage()
+                front = agent.Window(7, title, program=program, class_name="#32770")
+                typed = replace(act("type_text", text=text_there), way=1)
+                self.assertIn("file", stage.actuator.foresee(typed, front, field, [field]), title)
+                foreseen.append(stage.actuator.foreseen)
+            self.assertNotEqual(*foreseen)
+
+    def test_a_yes_is_for_enter_where_nobody_knows_the_program(self) -> None:
+        note = (
+            "Name:",
+            "edit",
+            {"tool": "type_text", "args": STEPS[0][2]["args"], "value": "name"},
+        )
+        enter = ("Name:", "edit", {"tool": "press_key", "args": {"key": "enter"}})
+        self.shown(note, enter, program="crm.exe", title="Customers")
+        sent = self.sends_by_enter()
+        code, out = self.asked(self.table("A A", "B B", head="name"), "y")
+        self.assertEqual((code, sent), (0, ["A A", "B B"]), out)
+
     def test_a_yes_is_for_each_key_that_chooses_from_a_list(self) -> None:
         entries = ["Basel", "Bern", "Chur", "Genf"]
         city = replace(CITY, role="combo box", fixed=True, value="Basel")
@@ -1500,6 +1541,53 @@ class WordsCase(RowsCase):
 
 class InWords(WordsCase):
     """A task that names columns: the model does the first row, and the others go its way."""
+
+    def test_enter_behind_a_text_that_was_typed_at_a_caption_is_for_its_field(self) -> None:
+        class Sends(Book):
+            def key(self, name: str, down: bool) -> None:
+                super().key(name, down)
+                if down and name == "enter":
+                    self.enter()
+
+        self.book = Sends(self.clock)
+        place = CITY.rect._replace(left=CITY.rect.left - 150, width=100)
+        caption = replace(CITY, name="City", role="text", rect=place, value=None)
+        self.book.controls["caption"] = caption
+        press = self.book.button
+
+        def button(name: str, down: bool) -> None:
+            press(name, down)
+            if caption.rect.contains(self.book._cursor):
+                self.book.focus = "City:"
+
+        self.book.button = button  # type: ignore[method-assign]
+        x, y = agent.middle_of(caption.rect)
+        says = {"text": "Basel", "submit": True, "reasoning": "next"}
+        at = [round(1000 * x / 1279), round(1000 * y / 719)]
+        acts = [
+            on_form(NAME, "click_screen_element"),
+            call("type_text_input", text="Meier, Anna"),
+            call("type_text_input", element_name="City", position=at, **says),
+        ]
+        _, out = self.entered('"Meier, Anna";Basel', "Otto;Bern", acts=acts)
+        self.assertEqual(self.outcomes(), ["done"] * 2, out)
+        self.assertEqual(self.book.records, [self.first, ("Otto", "Bern")])
+
+    def test_a_row_without_the_name_of_what_is_chosen_fails_alone(self) -> None:
+        for number, name in enumerate(("Basel", "Bern")):
+            place = Rect(200, 400 + 40 * number, 300, 30)
+            self.book.controls[name] = replace(OK, name=name, role="list item", rect=place)
+        acts = (
+            on_form(NAME, "click_screen_element"),
+            call("type_text_input", text="Meier, Anna"),
+            on_form(self.book.controls["Basel"], "click_screen_element"),
+            on_form(OK, "click_screen_element"),
+        )
+        self.checks = ('The list shows "Meier, Anna"',)
+        rows = ('"Meier, Anna";Basel', "Otto;", "Hugo;Bern")
+        code, out = self.entered(*rows, acts=acts, options=("--rows-on",))
+        self.assertEqual((code, self.outcomes()), (1, ["done", "failed", "done"]), out)
+        self.assertIn("City is chosen by its name, and cannot be empty.", out)
 
     def test_the_others_go_the_way_of_the_first_without_the_model(self) -> None:
         code, out = self.entered('"Meier, Anna";Basel', "O'Hara;Bern", "=1+1;{{PIN}}")
