@@ -378,20 +378,21 @@ class FakeWin32:
             raise OSError(f"[WinError 126] {dll} could not be found")
         if name in self.missing:
             raise AttributeError(f"function '{name}' not found")
-        body = self.body(name)
+        answers_it = self._answering(name, self.body(name))
+        is_address = restype is ctypes.c_void_p
 
         def answer(*arguments: Any) -> Any:
             try:  # an exception would not leave the callback
-                result = self._answer(name, body, arguments)
-                return result if restype is not ctypes.c_void_p else result or None
+                result = answers_it(arguments)
+                return (result or None) if is_address else result
             except BaseException as error:
                 self.problems.append(f"{name}{arguments}: {type(error).__name__}: {error}")
                 return 0
 
-        crossing = crossing_of(restype, *argtypes)
+        crossing, declared = crossing_of(restype, *argtypes), len(argtypes)
 
         def function(*arguments: Any) -> Any:
-            given, declared = len(arguments), len(argtypes)
+            given = len(arguments)
             if given != declared:  # ctypes would take more without a word
                 self.problems.append(f"{name} got {given} arguments, declared are {declared}")
             answers = ENTERED.answers
@@ -418,31 +419,43 @@ class FakeWin32:
         body: Callable[..., Any] = getattr(self, f"_{name}")
         return body
 
-    def _answer(self, name: str, body: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-        self.calls.append(name)
-        if len(self.calls) in self.failing or name in self.failing_names:
-            self.failed.append(name)
-            if name not in NEVER_FAIL:
-                self.error = GENERAL_FAILURE
-            if name == "SendInput":
-                return self._SendInput(*arguments, most=min(self.fail_inserts, arguments[0] - 1))
-            return E_FAIL if name in BY_HRESULT else 0
-        wrong = [at for at, value in WANTED.get(name, {}).items() if arguments[at] != value]
-        self.problems += [f"{name}: argument {at} is {arguments[at]}" for at in wrong]
-        if name in SIZES and ctypes.string_at(arguments[0], 4) != struct.pack("<I", SIZES[name]):
-            self.problems.append(f"{name}: cbSize is not {SIZES[name]}")
-        if name == "GetWindowTextW" and arguments[0] in self.typed_into:
-            return self._write(*arguments[1:], self.typed_into[arguments[0]])
-        if name in ON_WINDOW:
-            window = self._shown(arguments[0])
-            return body(window, *arguments[1:]) if window else 0
-        number = arguments[name == "ReleaseDC"] if name in TAKES else 0
-        if name in TAKES and not self._get(number, TAKES[name], name):
-            return 0
-        answer = body(*arguments)
-        if answer and name in RELEASES - {"SelectObject"}:
-            del self.handles[number]
+    def _answering(self, name: str, body: Callable[..., Any]) -> Callable[[tuple[Any, ...]], Any]:
+        """What answers the calls of one function. What holds for all of them is looked up here, once."""
+        wanted, kinds = [*WANTED.get(name, {}).items()], TAKES.get(name, "")
+        size = struct.pack("<I", SIZES[name]) if name in SIZES else b""
+        on_window, releases = name in ON_WINDOW, name in RELEASES and name != "SelectObject"
+        place = int(name == "ReleaseDC")  # of the handle that it takes
+
+        def answer(arguments: tuple[Any, ...]) -> Any:
+            self.calls.append(name)
+            if len(self.calls) in self.failing or name in self.failing_names:
+                return self._failure(name, arguments)
+            for at, value in wanted:
+                if arguments[at] != value:
+                    self.problems.append(f"{name}: argument {at} is {arguments[at]}")
+            if size and ctypes.string_at(arguments[0], 4) != size:
+                self.problems.append(f"{name}: cbSize is not {SIZES[name]}")
+            if on_window:
+                if name == "GetWindowTextW" and arguments[0] in self.typed_into:
+                    return self._write(*arguments[1:], self.typed_into[arguments[0]])
+                window = self._shown(arguments[0])
+                return body(window, *arguments[1:]) if window else 0
+            if kinds and not self._get(arguments[place], kinds, name):
+                return 0
+            answer = body(*arguments)
+            if answer and releases:
+                del self.handles[arguments[place]]
+            return answer
+
         return answer
+
+    def _failure(self, name: str, arguments: tuple[Any, ...]) -> Any:
+        self.failed.append(name)
+        if name not in NEVER_FAIL:
+            self.error = GENERAL_FAILURE
+        if name == "SendInput":
+            return self._SendInput(*arguments, most=min(self.fail_inserts, arguments[0] - 1))
+        return E_FAIL if name in BY_HRESULT else 0
 
     def arm(self, at: Container[int] = (), names: Container[str] = (), inserts: int = 0) -> None:
         """Chooses which calls fail, counted from now; without arguments none does."""

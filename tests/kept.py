@@ -50,6 +50,12 @@ Random = random.Random
 ROOT = Path(__file__).resolve().parent.parent
 FILE = ROOT / "tests" / "data" / "kept.json"
 GROUPS = (("runs",), ("demos",), ("lines", "replies", "verdicts"))  # each in a process
+# The runs and demos of the part that the suite drives: of each profile one, and each kind of run.
+PART_RUNS = {
+    *("chat, varied", "commander, archiving", "native, tars", "planner, failing, resumed"),
+    *("planner, calls in the text", "pointer, as described", "pointer, dry", "story, stuck"),
+}
+PART_DEMOS = ("native", "planner")
 LINES_MOST = 40  # of the difference of a case
 CASES = 150  # that are drawn by chance, of a seam
 
@@ -478,16 +484,18 @@ def files_of(folder: Path) -> Iterator[Case]:
             yield path.name, made_alike(text)
 
 
-def seam_runs() -> Iterator[Case]:
+def seam_runs(part: bool) -> Iterator[Case]:
     """The scripted runs."""
     for run in runs():
+        if part and f"{run.profile}, {run.name}" not in PART_RUNS:
+            continue
         for name, value in carry_out(run, f"{run.profile}/{run.name}"):
             yield f"{run.profile}, {run.name}: {name}", value
 
 
-def seam_demos() -> Iterator[Case]:
+def seam_demos(part: bool) -> Iterator[Case]:
     """The demo of each profile, its replay, and a run that only shows."""
-    for profile in BAGS:
+    for profile in PART_DEMOS if part else BAGS:
         with temporary_folder():
             demo = ["--demo", "--profile", profile]
             demo += words_of("screen_capture_w=640 screen_capture_h=360")
@@ -509,7 +517,7 @@ LINES = (
 )
 
 
-def seam_lines() -> Iterator[Case]:
+def seam_lines(part: bool) -> Iterator[Case]:
     """What the command line answers, in a folder with some kept runs, and what --check says of models."""
     with temporary_folder():
         journals = sorted((ROOT / "tests" / "journals").glob("*/turns.jsonl"))
@@ -519,7 +527,7 @@ def seam_lines() -> Iterator[Case]:
             (run / "turns.jsonl").write_bytes(path.read_bytes())
         for line in LINES.split("|"):
             yield line, begin([*line.split(), "--set", "dump_dir=dumps"])
-    for number in range(CASES // 8):
+    for number in range(0, CASES // 8, 5 if part else 1):
         world, profile = FakeWin32(monitors=[SCREEN]), list(BAGS)[number % len(BAGS)]
         with temporary_folder(), Model(BAGS[profile], str(number), 8000, world.clock) as model:
             given = begin(["--check", "--profile", profile, "--endpoint", model.url], world)
@@ -600,10 +608,10 @@ def seam_verdicts() -> Iterator[Case]:
 # -- driven in a process, and compared
 
 
-def drive(seams: Iterable[str]) -> None:
-    """Prints a line of each case, in this process."""
+def drive(seams: Iterable[str], part: bool) -> None:
+    """Prints a line of each case, or of those of the part, in this process."""
     ways: dict[str, Callable[[], Iterator[Case]]] = {
-        "runs": seam_runs, "demos": seam_demos, "lines": seam_lines,
+        "runs": partial(seam_runs, part), "demos": partial(seam_demos, part), "lines": partial(seam_lines, part),
         "replies": seam_replies, "verdicts": seam_verdicts,
     }  # fmt: skip
     gc.set_threshold(100_000, 50, 100)
@@ -614,13 +622,17 @@ def drive(seams: Iterable[str]) -> None:
             print(json.dumps([seam, *case], default=str), file=sys.__stdout__)
 
 
-def came(seams: Iterable[str], checkout: Path = ROOT) -> list[list[Any]]:
+def came(seams: Iterable[str], checkout: Path = ROOT, how: str = "--drive") -> list[list[Any]]:
     """Of each case its seam, its name and what came of it, with nothing of the person's settings."""
-    own = ("AGENT_", "LMSTUDIO_", "PYTHON")
-    environment = {name: text for name, text in os.environ.items() if not name.startswith(own)}
+    own, caches = ("AGENT_", "LMSTUDIO_", "PYTHON"), ("PYTHONPYCACHEPREFIX",)
+    environment = {
+        name: text
+        for name, text in os.environ.items()
+        if not name.startswith(own) or name in caches
+    }
     fixed = "PYTHONHASHSEED=0 PYTHONUTF8=1 NO_COLOR=1 TZ=UTC COLUMNS=120".split()
     done = subprocess.run(
-        [sys.executable, "-m", "tests.kept", "--drive", *seams],
+        [sys.executable, "-m", "tests.kept", how, *seams],
         cwd=checkout,
         env={**environment, **dict(one.split("=") for one in fixed)},
         stdin=subprocess.DEVNULL,
@@ -632,11 +644,15 @@ def came(seams: Iterable[str], checkout: Path = ROOT) -> list[list[Any]]:
 
 
 @cache
-def now() -> Kept:
-    """The digests of all cases as they come now, a whole run being one."""
+def now(part: bool) -> Kept:
+    """The digests of all cases as they come now, or of those of the part, a whole run being one."""
     parts = defaultdict[str, dict[str, Any]](dict)
     with ThreadPoolExecutor() as pool:
-        for seam, case, value in [case for cases in pool.map(came, GROUPS) for case in cases]:
+        if part:  # so few that a second process would take longer to start
+            came_now = [came([seam for group in GROUPS for seam in group], how="--drive-part")]
+        else:
+            came_now = [*pool.map(came, GROUPS)]
+        for seam, case, value in [case for cases in came_now for case in cases]:
             digest = parts[seam].setdefault(case.partition(": ")[0], hashlib.sha256())
             digest.update(json.dumps([case, value]).encode())
     return {
@@ -645,12 +661,14 @@ def now() -> Kept:
     }
 
 
-def differing() -> list[str]:
-    """The cases that came, went or came to something else than the file says."""
+def differing(part: bool = False) -> list[str]:
+    """The cases that came, went or came to something else than the file says; of the part none can go."""
     old, new = (
         {f"{seam} {case}": digest for seam in kept for case, digest in kept[seam].items()}
-        for kept in (json.loads(FILE.read_text("utf-8")), now())
+        for kept in (json.loads(FILE.read_text("utf-8")), now(part))
     )
+    if part:
+        old = {case: digest for case, digest in old.items() if case in new}
     return [case for case in {**old, **new} if old.get(case) != new.get(case)]
 
 
@@ -694,7 +712,7 @@ def keep(names: list[str]) -> None:
     if not cases or (asked and input("Keep what comes now? [y/N] ").strip().lower() != "y"):
         return
     kept = json.loads(FILE.read_text("utf-8"))
-    for seam, digests in now().items():
+    for seam, digests in now(False).items():
         kept.setdefault(seam, {}).update(
             {n: d for n, d in digests.items() if f"{seam} {n}" in cases}
         )
@@ -704,8 +722,8 @@ def keep(names: list[str]) -> None:
 
 
 def main(given: list[str]) -> None:
-    if given[:1] == ["--drive"]:
-        drive(given[1:])
+    if given[:1] in (["--drive"], ["--drive-part"]):
+        drive(given[1:], part=given[0] == "--drive-part")
     elif given[:1] == ["--print"]:
         for case in came(given[1:]):
             print(json.dumps(case, indent=0, ensure_ascii=False).replace("\\n", "\n"))

@@ -9,13 +9,20 @@ from pathlib import Path
 from unittest import mock
 
 from tests import kept
+from tests.samples import sample
 
 
 class Kept(unittest.TestCase):
     def test_what_comes_of_each_case_is_as_it_was(self) -> None:
         came = "These came to something else. `python -m tests.kept` at a console shows how, and"
         keep = "writes them anew if that is meant; `python -m tests.kept NAME` takes some of them."
-        self.assertEqual(kept.differing(), [], f"{came} {keep}")
+        part = sample(False, True)
+        differing = kept.differing(part)
+        self.assertEqual(differing, [], f"{came} {keep}")
+        tried = {seam: len(cases) for seam, cases in kept.now(part).items()}
+        self.assertGreaterEqual(tried.pop("demos"), len(kept.PART_DEMOS))
+        self.assertGreaterEqual(tried.pop("runs"), len(kept.PART_RUNS))
+        self.assertGreater(min(tried.values()), 20)
 
 
 class Keeping(unittest.TestCase):
@@ -30,7 +37,9 @@ class Keeping(unittest.TestCase):
         console = mock.Mock(isatty=lambda: answer is not None)
         with (
             mock.patch.object(kept, "FILE", file),
-            mock.patch.object(kept, "now", lambda: {"runs": {"same": "1", "one": "2", "two": "2"}}),
+            mock.patch.object(
+                kept, "now", lambda part: {"runs": {"same": "1", "one": "2", "two": "2"}}
+            ),
             mock.patch.object(kept, "differences", lambda cases: [f"how {c}" for c in cases]),
             mock.patch("sys.stdin", console),
             mock.patch("builtins.input", lambda question: print(question) or answer),

@@ -41,6 +41,11 @@ def rows_in(name: str) -> list[Row]:
     return [row for line in lines for row in rows_of(line)]
 
 
+def kind_of(row: Row) -> tuple[str, ...]:
+    """By which tool what kind of window is reached, and with which outcome."""
+    return row["steps"][-1][0], row["window"][2], row["outcome"]
+
+
 ROWS = rows_in("scenes.jsonl")
 PROGRAMS = [
     agent.Program("Notepad", "C:\\n.lnk", ("notepad.exe",)),
