@@ -21,6 +21,7 @@ from unittest import mock
 import agent
 from agent import Control, Point, Rect
 from tests.fakes import VirtualClock
+from tests.samples import some
 from tests.scripted import call, role_of, text
 from tests.seams import clock_of_main, desktop_of_main, person_at_main
 from tests.test_actuator import Stage, act
@@ -29,6 +30,7 @@ from tests.test_main import CommandLineCase
 from tests.test_recording import CITY, NAME, OK, TICK, WINDOW, Form
 
 TASK = "enter a customer"
+SMALL = {"AGENT_IMAGE_W": "128", "AGENT_IMAGE_H": "72"}  # pictures in which nobody has to find anything
 EXAMPLES = {"name": "Meier, Anna", "city": "Basel"}
 CHECK = 'The list shows "{name} · {city}"'
 
@@ -208,7 +210,7 @@ class RowsCase(CommandLineCase):
 
         clock = clock_of_main(self.clock) if stdin == b"" else contextlib.nullcontext()
         with desktop_of_main(book), clock:
-            return self.main(*words, stdin=stdin)
+            return self.main(*words, stdin=stdin, environ=SMALL)
 
     def asked(self, table: str, *answers: str) -> tuple[int, str]:
         """What comes of it, where a person gives these answers."""
@@ -1040,7 +1042,7 @@ class Killed(RowsCase):
         distinct = {str(moment): moment for moment in moments}
         self.assertGreater(len(distinct), 40)
         outcomes = set()
-        for lines, known, records in distinct.values():
+        for lines, known, records in some([*distinct.values()], 4):
             shutil.rmtree(run, ignore_errors=True)
             shutil.rmtree(self.run_folder(3), ignore_errors=True)
             run.mkdir()
