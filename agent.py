@@ -4693,7 +4693,7 @@ A_FILE_THAT_RUNS (?!\S*@\S+$)<RUNNABLE>|<STARTING>|<NETWORK>|.*://.*
 FORMULA (?i:(.*[\n\t])?\??\s*([=+].*(://|www\.|\\\\)|[=+@-].*\||[=+@-]\s*\w{,20}webs?\w{,20}
     |[=+@-].*\b(\w{,20}web\w{,20}|вебслужба|hyperlink\w*|import(xml|data|html|feed|range)|py|image
     |bild|rtd|dde\w*|call|register(\.\w+)?|exec)\s*\().*)
-ADDRESSEE .*[\w.+-]+@[\w-]+\.\w.*
+ADDRESSEE .*[\w.+-]@[\w-]+\.\w.*
 SHARES .*\b(forward\w*|redirect\w*|share|sharing|add people|invit\w+|delegat\w*|collaborat\w*
     |weiterleit\w*|umleit\w*|freigeb\w*|freigabe|teilen|personen|einlad\w*|stellvertret\w*|partag\w+
     |transferer|compartir|reenvi\w*)\b.*
@@ -5195,13 +5195,9 @@ KEPT_AT_ONCE .*(google docs|google sheets|google slides|autosaved|automatisch ge
 """)
 
 
-# They are more than `re` keeps compiled.
-pattern_of = cache(partial(re.compile, flags=re.DOTALL))
-
-
 def has_form(name: str, text: str) -> bool:
     """Tells whether the whole text, folded, is as the pattern of that name says."""
-    return bool(pattern_of(PATTERNS[name]).fullmatch(fold(text)))
+    return bool(re.fullmatch(PATTERNS[name], fold(text), re.DOTALL))
 
 
 ####################################################################################################
@@ -6449,6 +6445,10 @@ def kind_of_item(attempt: Attempt, window: Window, label: str, does: str) -> str
     if not opens:
         return ""
     return "shows" if all(has_form("ITEM_SHOWS", what) for what in opens) else "runs"
+
+
+# They are more than `re` keeps compiled.
+pattern_of = cache(partial(re.compile, flags=re.DOTALL))
 
 
 def rules_met(rules: Iterable[Rule], facts: Facts) -> list[str]:
@@ -18427,17 +18427,6 @@ def demo_picture(state: DemoState, part: Rect, width: int, height: int) -> bytes
     return bytes(canvas.pixels)
 
 
-@lru_cache(maxsize=4)
-def with_pointer(clean: bytes, width: int, height: int, tip: Point) -> bytes:
-    canvas = Canvas(width, height, clean)
-    x, y = tip
-    for down in range(14):
-        wide = min(down, 22 - down)
-        canvas.fill(Rect(x, y + down, wide + 1, 1), 0x000000)
-        canvas.fill(Rect(x + 1, y + down, wide - 1, 1), DEMO_SIGNS["pointer"])
-    return bytes(canvas.pixels)
-
-
 class DemoDesktop(Desktop):
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
@@ -18479,9 +18468,13 @@ class DemoDesktop(Desktop):
     def capture(self, area: Rect, width: int, height: int) -> Frame:
         self._captures += 1
         clean = self.glance(area, width, height)
-        tip = middle_of(Rect(*self._cursor, 1, 1).scaled(area, Rect(0, 0, width, height)))
-        pixels = with_pointer(clean, width, height, tip)
-        shown = (self._captures, width, height, pixels, clean, area, DEMO_SCREEN)
+        canvas = Canvas(width, height, clean)
+        x, y = middle_of(Rect(*self._cursor, 1, 1).scaled(area, canvas.area))
+        for down in range(14):  # the pointer
+            wide = min(down, 22 - down)
+            canvas.fill(Rect(x, y + down, wide + 1, 1), 0x000000)
+            canvas.fill(Rect(x + 1, y + down, wide - 1, 1), DEMO_SIGNS["pointer"])
+        shown = (self._captures, width, height, bytes(canvas.pixels), clean, area, DEMO_SCREEN)
         return Frame(*shown, self.clock.now(), self.foreground())
 
     def move(self, point: Point) -> None:

@@ -284,10 +284,10 @@ class Typing(unittest.TestCase):
 class NothingHeld(unittest.TestCase):
     """Every call of every tool fails in turn, or the run is stopped between any two events.
 
-    Of the calls that may fail without harm it is every 25th, and with --whole each one.
+    Of the calls that may fail without harm it is every 60th, and with --whole each one.
     """
 
-    EVERY = sample(1, 25)
+    EVERY = sample(1, 60)
     CONFIG = {"drag_steps": 3, "text_batch_events": 4, "scroll_ticks": 2}
     LONG = ("double_click", "drag", "type_text", "press_key")
 

@@ -26,6 +26,7 @@ from unittest import mock
 
 import agent
 from tests.fakes import FakeWin32, Foreground
+from tests.samples import some
 from tests.seams import (
     Keyboard,
     clock_of_main,
@@ -71,8 +72,8 @@ class Kept(NamedTuple):
     folder: Path
 
 
-# The demos that tests ask for again and again, by their arguments.
-KEPT: dict[tuple[str, ...], Kept] = {}
+# The demos that tests ask for again and again, by their desktop and their arguments.
+KEPT: dict[tuple[Any, ...], Kept] = {}
 
 
 class CommandLineCase(unittest.TestCase):
@@ -82,18 +83,20 @@ class CommandLineCase(unittest.TestCase):
         self.folder = Path(folder.name)
         self.opened = mock.Mock()  # in the place of a browser
 
-    def recorded(self, *argv: str) -> tuple[int, str, str]:
+    def recorded(self, *argv: str, make: Any = agent.DemoDesktop) -> tuple[int, str, str]:
         """As `main("--demo", *argv)`, for the first run of a test that only looks at what is left.
 
-        The demo is carried out once in a process; each test gets a copy of its files.
+        The demo, on the desktop that `make(clock)` gives, is carried out once in a process; each test gets a copy of its files.
         """
-        if argv not in KEPT:
+        key = (make, *argv)
+        if key not in KEPT:
             folder = tempfile.TemporaryDirectory()
             atexit.register(folder.cleanup)
             mine, self.folder = self.folder, Path(folder.name)
-            KEPT[argv] = Kept(self.main("--demo", *argv), self.folder)
+            with desktop_of_main(make):
+                KEPT[key] = Kept(self.main("--demo", *argv), self.folder)
             self.folder = mine
-        (code, out, err), kept = KEPT[argv]
+        (code, out, err), kept = KEPT[key]
         copy_folder(kept / "dumps", self.folder / "dumps")
         out, err = (words.replace(str(kept), str(self.folder)) for words in (out, err))
         return code, out, err
@@ -338,7 +341,7 @@ class Beginning(CommandLineCase):
 
     @unittest.skipIf(os.name == "nt", "Windows sends a process no such signal alone")
     def test_ctrl_c_at_any_call_stops_it_with_a_sentence_and_its_exit_code(self) -> None:
-        for moment in (2, 20, 200, 700, 800, 1000, 3000, 9000, 30_000):
+        for moment in some((2, 20, 200, 700, 800, 1000, 3000, 9000, 30_000), 3):
             words = [sys.executable, "-c", STOPPED_AT, agent.__file__, str(moment), "--demo"]
             ended = subprocess.run(
                 words, cwd=self.folder, env=environment(), capture_output=True, timeout=HANGS_S

@@ -30,7 +30,10 @@ from tests.test_main import CommandLineCase
 from tests.test_recording import CITY, NAME, OK, TICK, WINDOW, Form
 
 TASK = "enter a customer"
-SMALL = {"AGENT_IMAGE_W": "128", "AGENT_IMAGE_H": "72"}  # pictures in which nobody has to find anything
+SMALL = {
+    "AGENT_IMAGE_W": "128",
+    "AGENT_IMAGE_H": "72",
+}  # pictures in which nobody has to find anything
 EXAMPLES = {"name": "Meier, Anna", "city": "Basel"}
 CHECK = 'The list shows "{name} · {city}"'
 

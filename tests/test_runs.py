@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import agent
+from tests.samples import some
 from tests.scripted import FEWER_REQUESTS, PLAN, PROOF, EngineCase, call, qwen, role_of, text
 
 FILE = Path(__file__).parent / "data" / "runs.jsonl"
@@ -113,8 +114,12 @@ class Runs(EngineCase):
 
     def test_each_run_comes_to_what_its_row_says(self) -> None:
         folder = self.folder
-        for number, line in enumerate(FILE.read_text("utf-8").splitlines()):
-            row = json.loads(line.replace("{PROOF}", PROOF))
+        lines = FILE.read_text("utf-8").replace("{PROOF}", PROOF).splitlines()
+        rows = some(
+            [json.loads(line) for line in lines], 4, lambda row: (row["profile"], row.get("kind"))
+        )
+        self.assertGreater(len(rows), 30)
+        for number, row in enumerate(rows):
             self.folder = folder / str(number)  # in which no run went before
             with self.subTest(row["rule"], profile=row["profile"], says=row["says"]):
                 self.holds(row)

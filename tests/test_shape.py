@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
@@ -79,7 +80,7 @@ def rooms(text: str) -> list[Room]:
 
 def room_of(line: int, all_rooms: list[Room]) -> int:
     """The number of the room that a line belongs to; 0 is the docstring and the imports above them all."""
-    return sum(room.first <= line for room in all_rooms)
+    return bisect_right(all_rooms, line, key=lambda room: room.first)
 
 
 def homes_of(text: str) -> dict[str, int]:
