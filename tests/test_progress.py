@@ -339,7 +339,7 @@ class Waiting(ProgressCase):
     WAIT = told("I wait.", [{"name": "wait"}])
 
     def test_ten_waits_of_a_story_are_progress_and_no_more_minutes_than_allowed(self) -> None:
-        self.drawn(lambda r: self.WAIT, "story", stall_stop=10)
+        self.drawn(lambda r: self.WAIT, "story", stall_stop=10, turn_delay=4)
         self.desktop.dead = True
         self.assertEqual(self.made.run().kind, "stuck")
         self.assertTrue(600 <= self.made.clock.now() - 1000 < 660)

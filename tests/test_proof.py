@@ -143,7 +143,7 @@ class Checks(Judged):
     ) -> None:
         chance = random.Random(7)
         passed = 0
-        for _ in range(sample(300, 100)):
+        for _ in range(sample(300, 30)):
             wrong = iter(lambda: chance.random() < 0.15, None)
             verdicts = ("1 YES: a\n2 YES: b" if one else "1 NO: a\n2 NO: b" for one in wrong)
             most = {"not_proven_most": 2, "last_look": False}

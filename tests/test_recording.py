@@ -120,7 +120,9 @@ class RecorderCase(unittest.TestCase):
 
     def shown(self, *acts: Iterator[list[Note]], **config: Any) -> list[str]:
         """The steps of a recording, in words."""
-        settings = agent.load_config({"test": {"dump_dir": str(self.root), **config}})
+        size = {"screen_capture_w": 256, "screen_capture_h": 144}
+        given = {"dump_dir": str(self.root), **size, **config}
+        settings = agent.load_config({"test": given})
         self.config = agent.at_size_of(self.form, settings)
         clock, stop = self.form.clock, agent.Stop()
         hands = agent.Actuator(self.form, self.config, clock, stop)

@@ -23,6 +23,7 @@ import agent
 from tests import seams, starting
 from tests.long.faults import sweep
 from tests.long.kill import trial
+from tests.samples import sample, some
 from tests.scripted import PLAN, EngineCase, Trial, call, role_of, text, user_text
 from tests.test_main import CommandLineCase, copy_folder
 
@@ -84,9 +85,9 @@ class Journals(EngineCase):
         lines = self.lines_of_run
         self.assertGreater(len(seen), 20)
         self.assertTrue(any(state["snapshots"] for _, state in seen))
-        for count, state in seen:
+        for count, state in some(seen, 4):
             self.assertEqual(facts(self.resumed(lines[:count])[0]), state)
-        for count in range(1, len(lines), 5):
+        for count in range(1, len(lines), sample(5, 20)):
             entries = [json.loads(line) for line in lines[:count]]
             intents = [entry["turn"] for entry in entries if entry["kind"] == "intent"]
             cut, _, copy = self.resumed(lines[:count], lines[count][: len(lines[count]) // 2])
@@ -468,7 +469,8 @@ class Older(CommandLineCase):
     ) -> Iterator[tuple[int, str, list[dict[str, Any]]]]:
         """Exit code, what was said and the records, of a command on each journal of so many turns, as it is and as a
         version of tomorrow would write it."""
-        for profile, unknown in itertools.product(("planner", "story"), (False, True)):
+        each = [*itertools.product(("planner", "story"), (False, True))]
+        for profile, unknown in some(each, 3):  # the first and the last
             with self.subTest(profile, unknown=unknown), seams.clock_of_main():
                 shutil.rmtree(self.folder / "dumps", ignore_errors=True)
                 copy_folder(JOURNALS / profile, self.run_folder())

@@ -32,7 +32,7 @@ class Suite(unittest.TestCase):
                 mock.patch.dict(os.environ, {"PYTHONPATH": folder}),
                 contextlib.redirect_stderr(told),
             ):
-                self.assertEqual(suite.main([*DEEDS]), 1)
+                self.assertEqual(suite.main([*DEEDS, "--processes", "2"]), 1)
         for words in (
             "It prints something of its own:\na word\n",
             "It prints something of its own:\nits word\n",

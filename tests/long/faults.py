@@ -82,11 +82,16 @@ class SweptWin32(FakeWin32):
     faults = Faults()
     thread = "main"
 
-    def _answer(self, name: str, body: Any, arguments: tuple[Any, ...]) -> Any:
-        main = threading.current_thread() is threading.main_thread()
-        if main == (self.thread == "main") and self.faults(name):
-            self.failing = (len(self.calls) + 1,)
-        return super()._answer(name, body, arguments)
+    def _answering(self, name: str, body: Any) -> Any:
+        answers = super()._answering(name, body)
+
+        def answer(arguments: tuple[Any, ...]) -> Any:
+            main = threading.current_thread() is threading.main_thread()
+            if main == (self.thread == "main") and self.faults(name):
+                self.failing = (len(self.calls) + 1,)
+            return answers(arguments)
+
+        return answer
 
 
 class Model(ScriptedServer):
