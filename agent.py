@@ -7615,6 +7615,8 @@ class Actuator(Hands):
         """Returns what a yes for all rows of a table has to be for, if it is for this act, too."""
         # What stands in a cell permits nothing, a secret one neither: where a text decides what an
         # act does, the yes is for that text, and for a secret it is for the page that gets it.
+        if not attempt.risks:
+            return set()
         runs = {facts_of(one)["runs"] for one in (attempt, attempt.held)}
         lines = set()
         pages = set()
@@ -11749,8 +11751,9 @@ def difference(
     if before == after:  # as most looks at a screen at rest
         return None
     part = part or Rect(0, 0, width, len(after) // width // 4)
-    # Of adjoining rows: where they differ, and whether each does so from just there to there.
-    bands: list[tuple[Rect, bool]] = []
+    # Of adjoining rows: top, bottom, where they differ, and whether each does so from just there to
+    # there.
+    bands: list[tuple[int, int, int, int, bool]] = []
     for y in range(part.top, part.bottom):
         begin = (y * width + part.left) * 4
         row = slice(begin, begin + part.width * 4)
@@ -11758,18 +11761,20 @@ def difference(
             # A row as a number, of which 32 bits are a pixel: its ends say where they differ.
             old = int.from_bytes(before[row], "little")
             unlike = int.from_bytes(after[row], "little") ^ old
-            lowest = (unlike & -unlike).bit_length() - 1
+            left = ((unlike & -unlike).bit_length() - 1) // 32
             right = (unlike.bit_length() + 31) // 32
-            found = Rect.between(lowest // 32, y, right, y + 1).moved(part.left, 0)
+            top = y
             is_bar = True
-            if bands and bands[-1][0].bottom == y:
-                box, is_bar = bands.pop()
-                is_bar = is_bar and (box.left, box.width) == (found.left, found.width)
-                found = box.union(found)
-            bands.append((found, is_bar))
+            if bands and bands[-1][1] == y:
+                top, _, first, last, is_bar = bands.pop()
+                is_bar = is_bar and (left, right) == (first, last)
+                left = min(left, first)
+                right = max(right, last)
+            bands.append((top, y + 1, left, right, is_bar))
     boxes = []
     others = []  # but for carets
-    for box, is_bar in bands:
+    for top, bottom, left, right, is_bar in bands:
+        box = Rect.between(part.left + left, top, part.left + right, bottom)
         boxes.append(box)
         is_thin = is_bar and box.width * scale <= CARET_WIDTH  # as no letter is
         if not (is_thin and box.height * scale in CARET_HEIGHT):

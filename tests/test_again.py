@@ -239,7 +239,7 @@ class Records(AgainCase):
     ) -> None:
         # Where nobody tells of controls, each press is asked about.
         off = ("--set", "controls=off", "--confirm", "never")
-        for name, first, then, words, goes in (
+        rows: tuple[tuple[str, Any, Any, tuple[str, ...], bool], ...] = (
             ("the same", {"more": (ANNA,)}, {"more": (ANNA,)}, (), True),
             ("another name", {"more": (ANNA,)}, {"more": (OTTO,)}, (), False),
             ("one more", {"more": (ANNA,)}, {"more": (ANNA, OTTO)}, (), False),
@@ -263,7 +263,8 @@ class Records(AgainCase):
             ("a lit button", {}, {"painted": SAVE}, (), True),
             ("a caret", {}, {"painted": ((700, 118, 2, 24),)}, off, True),
             ("the console above it", {}, {"painted": NAME, "over": CONSOLE}, (), True),
-        ):
+        )
+        for name, first, then, words, goes in some(rows, 3, lambda row: (row[3], row[4])):
             with self.subTest(name):
                 self.setUp()
                 self.assertEqual(self.gone(form(**first), form(**then), *words), goes)
@@ -290,7 +291,7 @@ class Ways(AgainCase):
         self.recorded()
         journal = self.run_folder() / "turns.jsonl"
         whole = journal.read_text()
-        for change, fits in (
+        changes = (
             (setting("look", height=1), True),  # which tells nothing of its picture
             (setting("run", task='  OPEN notes, write "Hello from agent.py"\nand save it.'), True),
             (setting("run", task="Open Notes"), False),
@@ -304,7 +305,8 @@ class Ways(AgainCase):
             (setting("result", changed=None), False),  # as in a dry run
             (setting("intent", tool="format_disk"), False),
             (setting("intent", tool="click_here", args={}), False),  # nobody knows where
-        ):
+        )
+        for change, fits in some(changes, 3, lambda row: row[1]):
             lines = [json.loads(line) for line in whole.splitlines()]
             for entry in lines:
                 change(entry)

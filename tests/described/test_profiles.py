@@ -11,6 +11,7 @@ from typing import Any
 
 import agent
 from tests.described.exchange import TASK, Exchange, replies_of, rows, said
+from tests.samples import some
 from tests.scripted import Message, text
 from tests.seams import rgb_picture
 from tests.test_main import CommandLineCase
@@ -173,7 +174,7 @@ class TwoAgents(unittest.TestCase):
             ("commander", "click_element", "press_key"),
         ):
             plan = replies_of(profile)[0]
-            for tool, given, heard in (
+            wrong: tuple[tuple[str, dict[str, Any], str], ...] = (
                 (
                     click,
                     {"position": [1200, 500], "element_name": "B", "label": "B"},
@@ -182,7 +183,8 @@ class TwoAgents(unittest.TestCase):
                 (click, {"element_name": "B", "label": "B"}, "The argument position is missing."),
                 (press, {"key": "hyper"}, "There is no key 'hyper'"),
                 ("fly", {}, "There is no tool 'fly'"),
-            ):
+            )
+            for tool, given, heard in some(wrong, 3):
                 run = Exchange(profile, [plan, said("", tool, **given, **why), plan], "max_steps=3")
                 self.assertIn(f"Turn_2: no_call -> {heard}", run.user(3))
                 self.assertIn(f"LAST_ACTION: no_call {heard}", run.user(3))
@@ -193,13 +195,8 @@ class TwoAgents(unittest.TestCase):
 
 class Demos(CommandLineCase):
     def test_each_described_demo_is_completed_within_its_own_steps(self) -> None:
-        for profile, most in (
-            ("planner", 50),
-            ("commander", 30),
-            ("chat", 10),
-            ("pointer", 10),
-            ("story", 50),
-        ):
+        own = {"planner": 50, "commander": 30, "chat": 10, "pointer": 10, "story": 50}
+        for profile, most in some([*own.items()], 2):
             with self.subTest(profile):
                 code, out, _ = self.main("--demo", "--described", "--profile", profile)
                 self.assertEqual(code, 0, out)
