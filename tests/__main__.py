@@ -1,11 +1,12 @@
 """The whole test suite on every processor, one module after the other in a few processes.
 
-    python -m unittest                                          all of it
+    python -m unittest                                          the suite
     python -m tests [--whole] [--processes N] [MODULE ...]      the same, or some modules
 
 Each process takes the next module that nobody has begun, the longest first. What fails is printed in full, and the end
-is unittest's. A module that prints something of its own has failed. With --whole those proofs are tried whole of which
-the suite has a part (tests/samples.py), and without a module tests.attacks.patterns, too, which the suite leaves out.
+is unittest's. A module that prints something of its own has failed. Of some long modules, and of some long proofs
+(tests/samples.py), the suite tries a part. A module that is named is tried with all its tests, and with --whole all is
+whole; without a module that is tests.attacks.patterns, too, which the suite leaves out.
 """
 
 from __future__ import annotations
@@ -41,6 +42,15 @@ LONGEST = """test_attacks test_kept test_adding test_rows test_mcp test_real_win
     test_recording described.test_profiles test_terminal test_main test_controls test_servers test_replay
     test_progress test_shape test_eyes test_panel test_demo test_loops test_calibration test_runs test_model""".split()
 
+# The modules of whole runs, of each class of which the suite tries the first test and every so many more.
+PARTS = {
+    "tests.test_rows": 3,
+    **dict.fromkeys(
+        "tests.test_again tests.test_recording tests.test_resume tests.test_mcp".split(), 2
+    ),
+    "tests.described.test_profiles": 2,
+}
+
 
 class Result(NamedTuple):
     """What became of one module: `words` are unittest's, where a test failed."""
@@ -65,7 +75,7 @@ def modules() -> list[str]:
 # -- one of the processes
 
 
-def work(log: Path, names: list[str]) -> None:
+def work(log: Path, names: list[str], whole: bool) -> None:
     """Runs modules that no other process has begun; each leaves its result as a file beside the log.
 
     The log holds what this process, and those that it starts, print themselves.
@@ -78,7 +88,7 @@ def work(log: Path, names: list[str]) -> None:
         except FileExistsError:
             continue
         before = log.stat().st_size
-        result = run(name)
+        result = run(name, 1 if whole else PARTS.get(name, 1))
         sys.stdout.flush()
         sys.stderr.flush()
         printed = log.read_bytes()[before:].decode("utf-8", "replace").replace("\r\n", "\n")
@@ -90,10 +100,16 @@ def work(log: Path, names: list[str]) -> None:
         part.replace(log.with_name(f"{name}.json"))
 
 
-def run(name: str) -> Result:
-    """The tests of one module, in this process."""
+def part_of(suite: unittest.TestSuite, every: int) -> unittest.TestSuite:
+    """Of each class of a module the first test and every so many more."""
+    classes = [list(one) if isinstance(one, unittest.TestSuite) else [one] for one in suite]
+    return unittest.TestSuite(case for cases in classes for case in cases[::every])
+
+
+def run(name: str, every: int) -> Result:
+    """The tests of one module, or a part of them, in this process."""
     words, begin = io.StringIO(), time.perf_counter()
-    suite = unittest.defaultTestLoader.loadTestsFromName(name)
+    suite = part_of(unittest.defaultTestLoader.loadTestsFromName(name), every)
     outcome = unittest.TextTestRunner(words).run(suite)
     seconds = time.perf_counter() - begin
     failed = "" if outcome.wasSuccessful() else words.getvalue()
@@ -138,7 +154,7 @@ def progress(folder: Path, names: list[str], awaited: list[str], processes: int)
     return f"{done}; the machine is busy with other programs (load {load:.0f})"
 
 
-def results(names: list[str], most: int = 0) -> Iterator[Result]:
+def results(names: list[str], most: int = 0, how: str = "--work") -> Iterator[Result]:
     """Each result as soon as it is there; a module whose process died has failed.
 
     `most` processes, or more than two a processor, since some tests wait: for a server's deadline, or a process.
@@ -153,7 +169,7 @@ def results(names: list[str], most: int = 0) -> Iterator[Result]:
             log = folder / f"process_{number}.log"
             with log.open("wb") as printed:  # files, since not every system hands pipes on
                 process = subprocess.Popen(
-                    [sys.executable, "-m", "tests", "--work", str(log), *names],
+                    [sys.executable, "-m", "tests", how, str(log), *names],
                     cwd=ROOT,
                     env=environment(folder),
                     stdin=subprocess.DEVNULL,
@@ -197,17 +213,18 @@ class Module(unittest.FunctionTestCase):
 
 
 class Everywhere(unittest.TestSuite):
-    """All modules, or these, in processes; unittest is told of each module as of its tests."""
+    """The suite, or all of these modules, in processes; unittest is told of each module as of its tests."""
 
     def __init__(self, names: list[str] | None = None, most: int = 0) -> None:
         super().__init__()
         self.names, self.most = names or modules(), most
+        self.how = "--work" if names else "--work-part"
 
     def countTestCases(self) -> int:
         return len(self.names)
 
     def run(self, result: unittest.TestResult, debug: bool = False) -> unittest.TestResult:
-        for one in results(self.names, self.most):
+        for one in results(self.names, self.most, self.how):
             case = Module(one)
             result.startTest(case)
             result.testsRun += one.tests - 1
@@ -222,8 +239,8 @@ class Everywhere(unittest.TestSuite):
 
 
 def main(arguments: list[str]) -> int:
-    if arguments[:1] == ["--work"]:
-        work(Path(arguments[1]), arguments[2:])
+    if arguments[:1] in (["--work"], ["--work-part"]):
+        work(Path(arguments[1]), arguments[2:], whole=arguments[0] == "--work")
         return 0
     parser = argparse.ArgumentParser()
     parser.add_argument("names", nargs="*", metavar="MODULE")

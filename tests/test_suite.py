@@ -54,12 +54,27 @@ class Suite(unittest.TestCase):
         said = r"\n0 s: 0 of 1 modules; at work: [\w.]*; the machine is busy with other programs \(load 99\)"
         self.assertRegex(told.getvalue(), said)
 
+    def test_of_a_part_each_class_has_its_first_test_and_every_so_many_more(self) -> None:
+        whole = unittest.defaultTestLoader.loadTestsFromName("tests.test_rows")
+        tried = {
+            every: [case.id() for case in suite.part_of(whole, every)] for every in (1, 3, 1000)
+        }
+        self.assertEqual(len(tried[1]), whole.countTestCases())
+        classes = {name.rpartition(".")[0] for name in tried[1]}
+        self.assertEqual({name.rpartition(".")[0] for name in tried[1000]}, classes)
+        self.assertEqual(len(tried[1000]), len(classes))
+        self.assertLessEqual({*tried[1000]}, {*tried[3]})
+        self.assertTrue(len(tried[1]) / 3 <= len(tried[3]) < len(tried[1]) / 2)
+
     def test_every_module_that_is_named_is_there(self) -> None:
         text = (suite.ROOT / ".ci" / "run").read_text(encoding="utf-8")
         named = text.partition('meet="')[2].partition('"')[0].split()
         self.assertGreater(len(named), 20)
-        longest = {f"tests.{name}" for name in suite.LONGEST}
+        longest = {f"tests.{name}" for name in suite.LONGEST} | {*suite.PARTS}
         self.assertLessEqual({f"tests.test_{name}" for name in named} | longest, {*suite.modules()})
+        # What the suite tries a part of, the gate tries whole.
+        self.assertIn("import PARTS", text)
+        self.assertIn("-m tests --whole tests.attacks.patterns $(sampled | sort -u)", text)
 
 
 if __name__ == "__main__":
