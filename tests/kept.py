@@ -72,31 +72,31 @@ class Today(datetime.datetime):
         return cls.fromtimestamp(1_700_000_000 + cls.clock.time, tz)
 
 
-def picture_mark(url: re.Match[str]) -> str:
+@cache
+def picture_mark(url: str) -> str:
     """By its pixels: how they are packed into a PNG is for each system to decide."""
-    shown: Any = url[0]
+    shown: Any = url
     with contextlib.suppress(ValueError):  # it is cut, or not a picture
-        shown = rgb_picture(base64.b64decode(url[0].partition(",")[2]))
+        shown = rgb_picture(base64.b64decode(url.partition(",")[2]))
     return f"picture {hashlib.sha256(repr(shown).encode()).hexdigest()[:12]}"
 
 
 # What differs between two runs of the same, or follows from what is compared anyway, and how it is written instead.
 ALIKE: tuple[tuple[str, Any], ...] = (
+    (r"data:image/png;base64,[\w+/=]+", lambda url: picture_mark(url[0])),  # first, as most of it
     (r"127\.0\.0\.1:\d+", "127.0.0.1:PORT"),
     (r"\b\d+ bytes", "N bytes"),
     (r"Python 3\.\d+\.\d+", "Python 3"),
     (r"[\[<]image,? \d+ base64 characters, sha256 [0-9a-f]+[]>]", "[image]"),
     (r'(?m)^ *File ".*", line \d+, in .*\n(?: {6,}.*\n)*', "FILE\n"),
-    (r"data:image/png;base64,[\w+/=]+", picture_mark),
     (r'"[0-9a-f]{12}"', '"PART"'),  # of a request, by its digest, and a port is in it
 )
 
 
 def made_alike(text: str) -> str:
-    text = text.replace(json.dumps(os.getcwd())[1:-1], "FOLDER").replace(os.getcwd(), "FOLDER")
     for pattern, instead in ALIKE:
         text = re.sub(pattern, instead, text)
-    return text
+    return text.replace(json.dumps(os.getcwd())[1:-1], "FOLDER").replace(os.getcwd(), "FOLDER")
 
 
 @contextlib.contextmanager
