@@ -319,7 +319,7 @@ class EveryCallFailing(unittest.TestCase):
             whole = self.world(automation)
             whole.ask(**query)
             for number, name in enumerate(whole.calls, 1):
-                if name in tried and number % sample(1, 24):
+                if name in tried and number % sample(1, 48):
                     continue
                 world = self.world(automation)
                 world.fail_at = number

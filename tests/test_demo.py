@@ -9,7 +9,7 @@ from unittest import mock
 import agent
 from agent import DEMO_SIGNS, DemoDesktop, DemoState, Point
 from tests.fakes import VirtualClock
-from tests.samples import sample
+from tests.samples import sample, some
 from tests.seams import PersonsClock, clock_of_main, person_at_main, windows_of_main
 from tests.servers import NOBODY
 from tests.test_main import HASTY, TASK, CommandLineCase
@@ -117,7 +117,7 @@ class Runs(CommandLineCase):
 
     def test_a_dry_run_touches_nothing_and_ends_once_nothing_more_can_be_seen(self) -> None:
         touched = mock.patch.object(DemoDesktop, "button", side_effect=AssertionError("touched"))
-        for profile in agent.PROFILES:
+        for profile in some((*agent.PROFILES,), 2):
             with self.subTest(profile), touched:
                 words = ("--profile", profile, "--dry-run", "--max-steps", "6")
                 code, out, _ = self.main("--demo", *words)
@@ -192,8 +192,8 @@ class PageOfADemo(CommandLineCase):
         self.assertGreaterEqual(self.seconds, 60)
 
     def test_the_page_stays_until_it_is_closed_or_enter_ends_it(self) -> None:
-        out = self.watched((0, 5000))
+        out = self.watched((0, 1500))
         self.assertRegex(out, "(?s)completed:.*The page stays until you close it or press Enter")
-        self.assertAlmostEqual(self.seconds, 5000, delta=1)
-        self.watched((0, 5000), line="")
-        self.assertLess(self.seconds, 4000)
+        self.assertAlmostEqual(self.seconds, 1500, delta=1)
+        self.watched((0, 1500), line="")
+        self.assertLess(self.seconds, 1000)
