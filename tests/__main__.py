@@ -4,8 +4,8 @@
     python -m tests [--whole] [--processes N] [MODULE ...]      the same, or some modules
 
 Each process takes the next module that nobody has begun, the longest first. What fails is printed in full, and the end
-is unittest's. A module that prints something of its own has failed. Of some long modules, and of some long proofs
-(tests/samples.py), the suite tries a part. A module that is named is tried with all its tests, and with --whole all is
+is unittest's. A module that prints something of its own has failed. The suite leaves some tests to the gate, and tries a
+part of some long proofs (tests/samples.py). A module that is named is tried with all its tests, and with --whole all is
 whole; without a module that is tests.attacks.patterns, too, which the suite leaves out.
 """
 
@@ -25,7 +25,7 @@ import time
 import unittest
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tests import samples
 
@@ -42,14 +42,8 @@ LONGEST = """test_attacks test_kept test_adding test_rows test_mcp test_real_win
     test_recording described.test_profiles test_terminal test_main test_controls test_servers test_replay
     test_progress test_shape test_eyes test_panel test_demo test_loops test_calibration test_runs test_model""".split()
 
-# The modules of whole runs, of each class of which the suite tries the first test and every so many more.
-PARTS = {
-    "tests.test_rows": 3,
-    **dict.fromkeys(
-        "tests.test_again tests.test_recording tests.test_resume tests.test_mcp".split(), 2
-    ),
-    "tests.described.test_profiles": 2,
-}
+# Of each class of these modules of whole runs the suite tries the first test and every so many more.
+PARTS = {"tests.test_rows": 2}
 
 
 class Result(NamedTuple):
@@ -88,7 +82,7 @@ def work(log: Path, names: list[str], whole: bool) -> None:
         except FileExistsError:
             continue
         before = log.stat().st_size
-        result = run(name, 1 if whole else PARTS.get(name, 1))
+        result = run(name, whole)
         sys.stdout.flush()
         sys.stderr.flush()
         printed = log.read_bytes()[before:].decode("utf-8", "replace").replace("\r\n", "\n")
@@ -101,15 +95,22 @@ def work(log: Path, names: list[str], whole: bool) -> None:
 
 
 def part_of(suite: unittest.TestSuite, every: int) -> unittest.TestSuite:
-    """Of each class of a module the first test and every so many more."""
+    """Of each class of a module every so many tests, from the first on, but for those that are for the gate."""
     classes = [list(one) if isinstance(one, unittest.TestSuite) else [one] for one in suite]
-    return unittest.TestSuite(case for cases in classes for case in cases[::every])
+    cases = [case for cases in classes for case in cases[::every]]
+    return unittest.TestSuite(case for case in cases if not is_for_the_gate(case))
 
 
-def run(name: str, every: int) -> Result:
+def is_for_the_gate(case: Any) -> bool:
+    return hasattr(getattr(case, case._testMethodName), "for_the_gate")
+
+
+def run(name: str, whole: bool) -> Result:
     """The tests of one module, or a part of them, in this process."""
     words, begin = io.StringIO(), time.perf_counter()
-    suite = part_of(unittest.defaultTestLoader.loadTestsFromName(name), every)
+    suite = unittest.defaultTestLoader.loadTestsFromName(name)
+    if not whole:
+        suite = part_of(suite, PARTS.get(name, 1))
     outcome = unittest.TextTestRunner(words).run(suite)
     seconds = time.perf_counter() - begin
     failed = "" if outcome.wasSuccessful() else words.getvalue()

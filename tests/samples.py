@@ -11,6 +11,15 @@ WHOLE = os.environ.get(VARIABLE) == "1"
 T = TypeVar("T")
 
 
+def for_the_gate(test: T) -> T:
+    """Marks a test that takes half a second or more, and that the suite leaves to the gate.
+
+    It is tried, too, where its module is named.
+    """
+    vars(test)["for_the_gate"] = True
+    return test
+
+
 def sample(whole: T, few: T) -> T:
     """What a test tries, or how many; the gate tries the whole."""
     return whole if WHOLE else few

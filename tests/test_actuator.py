@@ -12,7 +12,7 @@ from unittest import mock
 import agent
 from agent import Point, Rect, ToolCall
 from tests.fakes import COURTESY, NEVER_FAIL, RELEASES, Event, windows_desktop
-from tests.samples import sample
+from tests.samples import for_the_gate, sample
 
 PRIMARY = Rect(0, 0, 1920, 1080)
 WORDS = agent.Vocabulary({name: name for name in agent.TOOLS})
@@ -259,6 +259,7 @@ class Typing(unittest.TestCase):
             stage.do("type_text", text=text)
         return pieces
 
+    @for_the_gate
     def test_five_thousand_characters_arrive_exactly_in_batches_that_cut_no_pair(self) -> None:
         text = "".join(f"{i}\t{script}\n" for i, script in enumerate(SCRIPTS * 20))
         self.assertGreater(len(text), 5000)

@@ -13,7 +13,7 @@ from unittest import mock
 import agent
 from tests import seams
 from tests.fakes import VirtualClock
-from tests.samples import sample, some
+from tests.samples import for_the_gate, sample, some
 from tests.test_main import TASK, CommandLineCase
 
 HELLO = "Hello from agent.py"
@@ -95,6 +95,7 @@ class Again(AgainCase):
             code, out = self.again("--profile", profile)
             self.assertEqual((code, None in self.steps(number)), (0, False), out)
 
+    @for_the_gate
     def test_where_it_differs_the_model_has_a_turn_and_hears_what_was_expected(self) -> None:
         for profile in sample((*agent.PROFILES,), ("planner", "story")):
             with self.subTest(profile):
@@ -130,6 +131,7 @@ class Again(AgainCase):
         self.assertIn("The way of run_0001 is left to the model: Not done: ", out)
         self.assertEqual(self.desktops[0].state, agent.DemoState())
 
+    @for_the_gate
     def test_a_way_that_proves_nothing_is_not_gone_again_until_the_task_was_completed(self) -> None:
         self.recorded()
         code, out = self.again("--max-steps", "8", make=NeverSaved)
@@ -154,6 +156,7 @@ class Again(AgainCase):
                 self.assertEqual((code, self.steps()), (0, [1, 2, 3, 4]), out)
                 self.assertEqual(kept.state.saved_text, HELLO)
 
+    @for_the_gate
     def test_a_run_goes_on_with_no_other_way_than_its_own(self) -> None:
         self.recorded("--profile", "pointer")
         with seams.desktop_of_main(agent.DemoDesktop):
@@ -287,6 +290,7 @@ class Ways(AgainCase):
         shutil.rmtree(self.run_folder(2))
         return "No run of this task was proven done" not in out
 
+    @for_the_gate
     def test_only_a_whole_run_of_this_task_that_was_proven_is_one(self) -> None:
         self.recorded()
         journal = self.run_folder() / "turns.jsonl"
@@ -319,6 +323,7 @@ class Ways(AgainCase):
         journal.write_text(whole.replace('{"kind": "state"', '{"kind": "resume"', 1))
         self.assertFalse(self.is_way())
 
+    @for_the_gate
     def test_at_a_terminal_it_is_offered_and_in_a_pipe_it_is_not(self) -> None:
         for there, answer, goes in (
             (True, "", True),

@@ -19,7 +19,7 @@ from tests.bench import __main__ as bench
 from tests.bench import erring, scenes
 from tests.bench.figures import Line, Share, advice, rows, shares
 from tests.fakes import VirtualClock
-from tests.samples import sample
+from tests.samples import for_the_gate, sample
 from tests.scripted import call, in_words, text
 
 SIZE = {"screen_capture_w": 448, "screen_capture_h": 252}  # of the pictures; larger ones are slower
@@ -175,6 +175,7 @@ class ErringModels(unittest.TestCase):
             self.assertNotEqual(result.outcome.kind, "error", (profile, result.outcome.text))
             self.assertFalse(result.completed and not result.done, profile)
 
+    @for_the_gate
     def test_a_file_proves_what_else_four_answers_have_to(self) -> None:
         # A task proves its file though no check of the plan names it.
         for profile, number, slips, least, most in (

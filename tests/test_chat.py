@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import agent
-from tests.samples import sample
+from tests.samples import for_the_gate, sample
 from tests.scripted import EngineCase, Trial, call, reused, text
 
 Message = dict[str, Any]
@@ -201,6 +201,7 @@ class Hygiene(ChatCase):
             for request in trial.requests:
                 self.check_history(request)
 
+    @for_the_gate
     def test_hundreds_of_steps_stay_within_a_bounded_request(self) -> None:
         count, steps = itertools.count(), sample(200, 80)
 

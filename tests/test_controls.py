@@ -23,7 +23,7 @@ from agent import Control, Point, Rect, Window
 from tests import fake_controls
 from tests.fake_controls import FakeControls, Node, Win
 from tests.fakes import FakeWin32, Foreground
-from tests.samples import sample
+from tests.samples import for_the_gate, sample
 from tests.seams import clock_of_main, desktop_of_main, windows_of_main
 from tests.servers import NOBODY
 from tests.test_main import CommandLineCase
@@ -312,6 +312,7 @@ class EveryCallFailing(unittest.TestCase):
         world.focus = 11
         return world
 
+    @for_the_gate
     def test_no_failure_of_a_call_loses_anything_or_stops_the_answer(self) -> None:
         tried: set[str] = set()
         queries = [(asked, by) for by in (True, False) for asked in self.QUERIES]
@@ -564,6 +565,7 @@ class TheProcess(unittest.TestCase):
             [sys.executable, "-c", words], cwd=folder, stdout=-1, stderr=-1, text=True
         )
 
+    @for_the_gate
     def test_one_that_fails_says_nothing_and_none_is_loaded_at_the_start(self) -> None:
         unloaded = "import agent, sys; print('multiprocessing' in sys.modules, end='')"
         for words, said in ((FAILING, "ended"), (unloaded, "False")):

@@ -9,7 +9,7 @@ from unittest import mock
 import agent
 from agent import DEMO_SIGNS, DemoDesktop, DemoState, Point
 from tests.fakes import VirtualClock
-from tests.samples import sample, some
+from tests.samples import for_the_gate, sample, some
 from tests.seams import PersonsClock, clock_of_main, person_at_main, windows_of_main
 from tests.servers import NOBODY
 from tests.test_main import HASTY, TASK, CommandLineCase
@@ -101,6 +101,7 @@ class Desktop(unittest.TestCase):
 class Runs(CommandLineCase):
     """Whole runs of each profile, as main() carries them out; what else is in them a digest says."""
 
+    @for_the_gate
     def test_it_completes_with_tools_in_the_text_and_from_small_pictures(self) -> None:
         small = ("screen_capture_w=512", "screen_capture_h=288")
         by_words = ("planner", "commander", "chat", "pointer")
@@ -181,6 +182,7 @@ class PageOfADemo(CommandLineCase):
         self.seconds = self.clock.time - 1000
         return out
 
+    @for_the_gate
     def test_it_waits_a_minute_for_the_first_page_and_for_none_in_the_end(self) -> None:
         out = self.watched((20, 21))
         self.assertIn("the demo waits up to 60 s for it.\n", out)
@@ -191,6 +193,7 @@ class PageOfADemo(CommandLineCase):
         self.assertNotIn("The page stays", out)
         self.assertGreaterEqual(self.seconds, 60)
 
+    @for_the_gate
     def test_the_page_stays_until_it_is_closed_or_enter_ends_it(self) -> None:
         out = self.watched((0, 1500))
         self.assertRegex(out, "(?s)completed:.*The page stays until you close it or press Enter")

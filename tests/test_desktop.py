@@ -19,6 +19,7 @@ from tests.fakes import (
     Foreground,
     windows_desktop,
 )
+from tests.samples import for_the_gate
 from tests.seams import VK_MAP
 
 PRIMARY = Rect(0, 0, 1920, 1080)
@@ -185,6 +186,7 @@ class Faults(unittest.TestCase):
             self.assertRegex(str(error), r"^[A-Z][^\n]*[.]$")
             return world, None, True
 
+    @for_the_gate
     def test_a_look_releases_everything_whichever_call_fails(self) -> None:
         kinds = [*((name, False) for name in CURSORS), ("arrow", True)]
         for (cursor, glance), most in itertools.product(kinds, (1, 999)):

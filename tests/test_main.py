@@ -26,7 +26,7 @@ from unittest import mock
 
 import agent
 from tests.fakes import FakeWin32, Foreground
-from tests.samples import some
+from tests.samples import for_the_gate, some
 from tests.seams import (
     Keyboard,
     clock_of_main,
@@ -262,6 +262,7 @@ class WrongUse(CommandLineCase):
 class UnfitPython(unittest.TestCase):
     """The file is imported by a program whose Python is made to look unfit first."""
 
+    @for_the_gate
     def test_a_python_that_is_unfit_is_told_which_one_is_needed(self) -> None:
         old = "import sys; sys.version_info = (3, {0}, 18); sys.version = '3.{0}.18 (x)'"
         needed = "needs Python 3.10 or later with 64 bit, and this is 3.{}.18"
@@ -374,6 +375,7 @@ runpy.run_module("agent", run_name="__main__", alter_sys=True)
 
 
 class Many(CommandLineCase):
+    @for_the_gate
     def test_of_many_runs_only_what_tells_how_they_went_is_read(self) -> None:
         self.recorded()
         whole = len(self.records())

@@ -298,6 +298,7 @@ class Acts(ClientCase):
         self.assertEqual([run["profile"] for run in runs], ["mcp", "chat", "mcp"])
         self.assertEqual(runs[1]["task"], TASK)
 
+    @samples.for_the_gate
     def test_one_call_runs_at_a_time_and_a_cancelled_one_is_not_answered(self) -> None:
         def script(client: Client) -> None:
             client.shake()
@@ -408,6 +409,7 @@ class Gates(ClientCase):
             with self.subTest(row["name"]):
                 self.assertEqual(self.carried_out(row), row["outcome"].replace("asked", "refused"))
 
+    @samples.for_the_gate
     def test_a_program_that_a_client_s_task_names_is_asked_about_all_the_same(self) -> None:
         def ask(_path: str, body: bytes | None = None) -> tuple[Any, float]:
             if not body:

@@ -17,7 +17,7 @@ from unittest import mock
 
 import agent
 from tests.fakes import VirtualClock
-from tests.samples import sample
+from tests.samples import for_the_gate, sample
 from tests.scripted import PLAN, EngineCase, role_of, text
 from tests.seams import desktop_of_main, person_at_main
 from tests.servers import (
@@ -110,6 +110,7 @@ class Faults(unittest.TestCase):
 
         self.assertTrue(comes_true(gone), "the worker is still there")
 
+    @for_the_gate
     def test_every_fault_has_its_sentence_its_kind_and_its_tries_and_may_pass(self) -> None:
         for name, step, kind, exchanges, words in FAULTS:
             with self.subTest(name), ScriptedServer(step) as server:
@@ -224,6 +225,7 @@ class Exchanges(unittest.TestCase):
                 self.assertEqual(found, found | row["gives"])
                 self.assertEqual(len(server.requests), 1)
 
+    @for_the_gate
     def test_a_reply_is_cut_at_64_kb_whatever_the_server_sends(self) -> None:
         long = "The window is open. " * 100_000
         arguments = {"name": "type_text", "arguments": {"text": long}}

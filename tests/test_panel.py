@@ -22,6 +22,7 @@ from typing import Any
 from unittest import mock
 
 import agent
+from tests.samples import for_the_gate, some
 from tests.scripted import EngineCase, call
 from tests.seams import person_at_main, record, rgb_picture
 from tests.test_main import TASK, CommandLineCase
@@ -178,7 +179,7 @@ class Gate(PanelTest):
             "in a cookie": {"Authorization": None, "Cookie": f"key={self.token}"},
             "another site": {"Authorization": None, "Origin": "http://evil.example"},
         }
-        for name, changed in wrong.items():
+        for name, changed in some([*wrong.items()], 2):
             with self.subTest(name):
                 self.assertEqual(self.answered(*PATHS, **changed), {"GET /"})
         for path in (f"/?{self.token}", f"/news?key={self.token}", f"/{self.token}"):
@@ -192,7 +193,7 @@ class Gate(PanelTest):
         others = [name.format(self.port) for name in ports]
         twice = (f"{here}\r\nHost: {here}", f"{here}\r\nHost: evil.example")
         plain = (None, "", "evil.example", "127.0.0.1", f"{here}.evil.example")
-        for host in (*plain, *others, *twice):
+        for host in some((*plain, *others, *twice), 2):
             with self.subTest(host):
                 self.assertEqual(self.answered(*PATHS, Host=host), set())
         self.untouched()
@@ -527,6 +528,7 @@ class Wired(CommandLineCase):
         self.assertEqual(code, 130)
         self.assertIn("Stop in the panel", out)
 
+    @for_the_gate
     def test_a_question_shows_in_the_panel_until_it_is_answered_at_the_terminal(self) -> None:
         always = ("--confirm", "always", "--set", "confirm_wait=86400")
         code, out, heard = self.run_with(lambda news: "y" if news["error"] else None, *always)

@@ -16,7 +16,7 @@ from unittest import mock
 from agent import Program, Rect
 from tests import test_gates
 from tests.fakes import Foreground, windows_desktop
-from tests.samples import sample
+from tests.samples import for_the_gate, sample
 from tests.seams import little_patience
 from tests.test_actuator import PRIMARY, Stage
 
@@ -71,6 +71,7 @@ class ProgramCase(test_gates.RowCase):
 
 
 class Names(ProgramCase):
+    @for_the_gate
     def test_each_name_starts_or_shows_what_its_row_says(self) -> None:
         self.hold([json.loads(line) for line in FILE.read_text("utf-8").splitlines()])
 
@@ -93,6 +94,7 @@ class Names(ProgramCase):
         self.assertEqual((said.count("tool "), "\n" in said), (8, False))
         self.assertLess(len(said), 600)
 
+    @for_the_gate
     def test_random_names_start_a_listed_and_harmless_program_or_nothing(self) -> None:
         signs = "\\/:&|<>;%$`\"'*?^()={}~!\x00\n\r\t"
         pieces = [name for p in PROGRAMS for name in (p.name, p.path)]

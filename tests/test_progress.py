@@ -6,6 +6,7 @@ import itertools
 from typing import Any
 
 import agent
+from tests.samples import for_the_gate
 from tests.scripted import PLAN, EngineCase, PlainDesktop, call, role_of, text, user_text
 from tests.test_chat import LOOK
 from tests.test_story import told
@@ -218,6 +219,7 @@ class Repeats(ProgressCase):
         # Such as the button of a menu: open, closed by the same said twice, open again.
         self.assertEqual(self.clicks(*[self.TICK] * 4, max_steps=4), 3)
 
+    @for_the_gate
     def test_the_third_of_an_act_that_changed_nothing_is_objected_to_before_it_is_done(
         self,
     ) -> None:

@@ -16,7 +16,7 @@ from unittest import mock
 
 import agent
 from tests.fakes import Foreground
-from tests.samples import sample
+from tests.samples import for_the_gate, sample
 from tests.scripted import PROOF, EngineCase, PlainDesktop, call, role_of, text, user_text
 from tests.seams import little_patience
 from tests.test_actuator import Stage
@@ -138,6 +138,7 @@ class Checks(Judged):
         self.assertEqual(self.made.run().kind, "completed")
         self.assertIsNone(next(verdicts, None))
 
+    @for_the_gate
     def test_a_judge_that_is_wrong_in_fifteen_of_a_hundred_lets_no_false_claim_of_many_pass(
         self,
     ) -> None:

@@ -17,6 +17,7 @@ from unittest import mock
 import agent
 from agent import Point, Rect
 from tests.fakes import Foreground
+from tests.samples import for_the_gate
 from tests.scripted import EngineCase, call
 from tests.test_actuator import Stage
 from tests.test_controls import Workers
@@ -47,6 +48,7 @@ class Keyboards(unittest.TestCase):
         keys = [f"{event.value | shift:X}" for event in downs if event.value != 0x10]
         return stage.world.typed + "".join(signs.get(code, f"<{code}>") for code in keys)
 
+    @for_the_gate
     def test_a_lone_sign_digit_or_letter_is_typed_as_it_is(self) -> None:
         for name, keyboard in KEYBOARDS.items():
             for key, sign in (
@@ -299,6 +301,7 @@ class Devices(unittest.TestCase):
         self.assertEqual(results, ["stale_frame", "", ""])
         self.assertEqual(len([line for line in said if "takeover_quiet" in line]), 1)
 
+    @for_the_gate
     def test_one_that_is_felt_now_and_then_costs_three_acts(self) -> None:
         for period in (5, 7, 59):
             stage, said = self.stage()

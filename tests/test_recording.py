@@ -21,6 +21,7 @@ import agent
 from agent import Control, Note, Point, Rect
 from tests import seams
 from tests.fakes import FakeWin32, VirtualClock
+from tests.samples import for_the_gate
 from tests.seams import person_at_main
 from tests.test_main import CommandLineCase
 from tests.timing import comes_true
@@ -853,6 +854,7 @@ class CommandLine(CommandLineCase):
         self.assertEqual((code, err), (0, ""), out)
         self.assertIn('type text "Other words"', out)
 
+    @for_the_gate
     def test_what_was_shown_to_the_demo_is_done_for_each_row_of_a_table_as_the_readme_says(
         self,
     ) -> None:
@@ -951,6 +953,7 @@ class CommandLine(CommandLineCase):
         self.assertEqual(code, 1)
         self.assertRegex(out + err, r"cannot be written \(No space left\)")
 
+    @for_the_gate
     def test_what_the_model_found_elsewhere_is_told_and_is_known_the_next_time(self) -> None:
         self.main("--teach", "save a note", "--demo")
         for told in ("Repeated 3 acts; click Save: found by the model at", "Repeated 3 acts."):

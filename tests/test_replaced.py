@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import agent
+from tests.samples import for_the_gate
 from tests.scripted import FEWER_REQUESTS, PLAN, EngineCase, PlainDesktop, call, role_of
 
 SLOW_S = 200  # as a model on an old machine thinks
@@ -72,6 +73,7 @@ class Replaced(EngineCase):
         trial.run()
         return trial
 
+    @for_the_gate
     def test_what_was_replaced_meanwhile_is_looked_at_again_and_what_always_changes_is_not(
         self,
     ) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import agent
 from tests import seams
 from tests.fakes import VirtualClock
-from tests.samples import some
+from tests.samples import for_the_gate, some
 from tests.scripted import FEWER_REQUESTS, PLAN, EngineCase, PlainDesktop, call
 from tests.test_main import CommandLineCase
 
@@ -242,6 +242,7 @@ class Painted(agent.DemoDesktop):
 class NoPlace(ReplayCase):
     """What needs no place passes where the window is right."""
 
+    @for_the_gate
     def test_shortcuts_programs_and_windows_pass_and_keys_in_a_window_only_if_it_is_the_same(
         self,
     ) -> None:
@@ -305,6 +306,7 @@ class Likeness(ReplayCase):
         self.assertEqual(err, "")
         return out
 
+    @for_the_gate
     def test_no_letter_of_an_end_may_differ(self) -> None:
         """A line of one pixel is no letter; either end counts."""
         for painted, differs in (

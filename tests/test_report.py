@@ -11,6 +11,7 @@ from unittest import mock
 
 import agent
 from tests import seams
+from tests.samples import for_the_gate
 from tests.scripted import FEWER_REQUESTS, PLAN, EngineCase
 from tests.test_main import CommandLineCase, copy_folder
 
@@ -105,6 +106,7 @@ class Report(CommandLineCase):
                 self.assertRaises(RuntimeError, self.main, "--demo", "--resume", "1")
         self.assertEqual(found, ["stopped", "error"])
 
+    @for_the_gate
     def test_a_report_that_cannot_be_written_ends_no_run_and_leaves_no_half(self) -> None:
         target = self.folder / "half.html"
         opened = open
@@ -186,6 +188,7 @@ class Runs(CommandLineCase):
         self.assertEqual((code, err), (0, ""))
         return re.sub(r"\n {10}", " ", out).splitlines()
 
+    @for_the_gate
     def test_the_table_lists_runs_and_says_what_is_wrong_with_damaged_ones(self) -> None:
         self.recorded()
         self.main("--demo", "--max-steps", "2", "--profile", "commander")

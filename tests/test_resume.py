@@ -23,7 +23,7 @@ import agent
 from tests import seams, starting
 from tests.long.faults import sweep
 from tests.long.kill import trial
-from tests.samples import sample, some
+from tests.samples import for_the_gate, sample, some
 from tests.scripted import PLAN, EngineCase, Trial, call, role_of, text, user_text
 from tests.test_main import CommandLineCase, copy_folder
 
@@ -180,6 +180,7 @@ class SameState(EngineCase):
 
 
 class CommandLine(CommandLineCase):
+    @for_the_gate
     def test_a_run_that_ran_out_of_turns_is_resumed_and_completed_in_its_own_folder(self) -> None:
         self.recorded("--max-steps", "3", "--profile", "commander")
         code, out, _ = self.main("--demo", "--resume", "run_0001", "-v")
@@ -289,6 +290,7 @@ class Housekeeping(CommandLineCase):
         self.assertIn(f"run_{14 if root.joinpath('run_0013').is_symlink() else 13:04}", self.left())
         self.assertEqual((outside / "keep").read_text(), "x")
 
+    @for_the_gate
     def test_a_run_that_is_resumed_or_repeated_is_not_deleted_though_it_is_old(self) -> None:
         for dry, left in ((["--dry-run"], 3), ([], 2)):
             self.real_run("--max-steps", "3")
@@ -374,6 +376,7 @@ class Alone(CommandLineCase):
             agent.ExecutionLogger(agent.load_config({}), old=self.run_folder()).close()
         self.assertEqual(windows.locking.call_count, 3)
 
+    @for_the_gate
     def test_a_run_that_another_process_works_on_is_not_resumed(self) -> None:
         self.main("--demo", "--max-steps", "1")
         journal = self.run_folder() / "turns.jsonl"
@@ -387,6 +390,7 @@ class Alone(CommandLineCase):
 
 
 class Unwritable(CommandLineCase):
+    @for_the_gate
     def test_a_folder_in_which_a_picture_s_path_is_too_long_is_refused_at_the_beginning(
         self,
     ) -> None:
@@ -490,6 +494,7 @@ class Older(CommandLineCase):
             self.assertEqual(code, 0, out)
             self.assertIn(f"completed: Repeated {done} acts.", out)
 
+    @for_the_gate
     def test_each_goes_on_after_a_cut_and_comes_to_its_end(self) -> None:
         for code, out, records in self.in_each("--resume 1", LAST_TURN_KEPT):
             self.assertEqual(code, 0, out)

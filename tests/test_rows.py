@@ -21,7 +21,7 @@ from unittest import mock
 import agent
 from agent import Control, Point, Rect
 from tests.fakes import VirtualClock
-from tests.samples import some
+from tests.samples import for_the_gate, some
 from tests.scripted import call, role_of, text
 from tests.seams import clock_of_main, desktop_of_main, person_at_main
 from tests.test_actuator import Stage, act
@@ -171,6 +171,7 @@ class Ticked(Book):
 
 
 class Boxes(CommandLineCase):
+    @for_the_gate
     def test_a_box_that_is_not_as_its_click_left_it_is_set_once_more_before_what_comes_next(
         self,
     ) -> None:
@@ -252,6 +253,7 @@ class Tables(RowsCase):
         shutil.rmtree(self.run_folder(2), ignore_errors=True)
         return self.book.records, out + err
 
+    @for_the_gate
     def test_encodings_delimiters_and_quotes(self) -> None:
         text = 'Name;City\r\n"Müller; ""Bob""";Zürich\r\n=1+1;{{{PIN}}\r\n'
         expected = [('Müller; "Bob"', "Zürich"), ("=1+1", "{{{PIN}}")]
@@ -1653,6 +1655,7 @@ class InWords(WordsCase):
         records = [("Otto", "Bern"), ("Meier, Anna", ""), ("Hugo", "")]
         self.assertEqual(self.book.records, records)
 
+    @for_the_gate
     def test_a_text_that_enter_behind_it_sends_is_read_before_that(self) -> None:
         class Sends(Book):
             def key(self, name: str, down: bool) -> None:
@@ -1709,6 +1712,7 @@ class InWords(WordsCase):
         self.assertEqual(self.outcomes()[0], "unsure")
         self.assertNotIn(self.first, self.book.records)
 
+    @for_the_gate
     def test_what_is_not_sure_ends_it_before_row_2_where_nobody_is(self) -> None:
         anna, basel = self.first
         for rows, acts, told in (

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import agent
+from tests.samples import for_the_gate
 from tests.scripted import FEWER_REQUESTS, EngineCase, PlainDesktop, Trial, text
 from tests.seams import rgb_picture
 from tests.test_calibration import correction_by
@@ -148,6 +149,7 @@ class Words(StoryCase):
         self.assertEqual(len(trial.requests), 3)
         self.assertNotIn("JSON object. Answer", str(trial.requests))
 
+    @for_the_gate
     def test_looks_the_same_click_and_boxes_alone_end_the_run(self) -> None:
         def dead(trial: Trial) -> None:
             trial.desktop.dead = True

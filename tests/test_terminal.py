@@ -19,7 +19,7 @@ from unittest import mock
 
 import agent
 from tests.fakes import FakeWin32, Foreground, VirtualClock, windows_desktop
-from tests.samples import sample
+from tests.samples import for_the_gate, sample
 from tests.seams import (
     Keyboard,
     person_at_main,
@@ -251,6 +251,7 @@ class NobodyReads(unittest.TestCase):
         self.assertEqual(process.returncode, 130)
         self.assertIn('"stopped"', self.journal(process, "end"))
 
+    @for_the_gate
     def test_what_was_said_meanwhile_is_read_once_somebody_does(self) -> None:
         process = self.start("--set", "turn_delay=0.2")
         self.journal(process, "action")

@@ -11,7 +11,7 @@ from typing import Any
 
 import agent
 from tests.described.exchange import TASK, Exchange, replies_of, rows, said
-from tests.samples import some
+from tests.samples import for_the_gate, some
 from tests.scripted import Message, text
 from tests.seams import rgb_picture
 from tests.test_main import CommandLineCase
@@ -152,6 +152,7 @@ class TwoAgents(unittest.TestCase):
         replies = [first, said("", "report_goal_status", **given), again]
         self.assertEqual(Exchange("planner", replies, "max_steps=4").roles, "pep")
 
+    @for_the_gate
     def test_so_many_actions_lead_to_the_planner_which_is_to_archive(self) -> None:
         """OR memory.needs_compression (12+ active actions); commander: 8."""
         for profile, tool, groups, archive in (
@@ -166,6 +167,7 @@ class TwoAgents(unittest.TestCase):
             self.assertIn("ARCHIVE_NOW", run.user(len(run.requests)))
             self.assertNotIn("ARCHIVE_NOW", run.user(len(run.requests) - 3))
 
+    @for_the_gate
     def test_why_a_call_failed_is_heard_by_the_one_who_made_it(self) -> None:
         """Returns descriptive error strings for missing arguments or unknown tools; unknown keys: return error."""
         why = {"reasoning": "it is next", "justification": "it is next"}
@@ -239,6 +241,7 @@ class Scenarios(CommandLineCase):
         path.write_text(json.dumps(content), "utf-8")
         return f"scenarios_file={path}"
 
+    @for_the_gate
     def test_those_of_the_descriptions_and_ones_own_are_listed_and_run_by_number(self) -> None:
         """python main.py <scenario_num>; 1-based; Custom scenarios: append {name, task_prompt}."""
         own = self.own({"chat": [{"name": "Mine", "task_prompt": "Open Paint"}]})
@@ -283,6 +286,7 @@ class Scenarios(CommandLineCase):
 
 
 class Conversations(unittest.TestCase):
+    @for_the_gate
     def test_a_picture_follows_the_answer_of_the_tool_that_took_it(self) -> None:
         """{"type": "text", "text": "captured image data"}; file path and dimensions."""
         first = run_of("chat").requests[0]["messages"]
@@ -304,6 +308,7 @@ class Conversations(unittest.TestCase):
         own = [message["content"] for message in messages if message["role"] == "assistant"]
         self.assertEqual([said.count("in the middle") for said in own], [0, 0, 0, 1, 1])
 
+    @for_the_gate
     def test_the_mouse_clicks_in_the_middle_of_its_box_and_the_wheel_turns_one_notch(self) -> None:
         """Left-clicks at current cursor position; MOUSEEVENTF_WHEEL with +-120 delta."""
         click = [("move", 32, 18), ("button", "left", True), ("button", "left", False)]

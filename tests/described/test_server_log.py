@@ -7,6 +7,7 @@ import signal
 from typing import Any
 
 import agent
+from tests.samples import for_the_gate
 from tests.seams import clock_of_main, desktop_of_main
 from tests.test_main import CommandLineCase
 
@@ -46,6 +47,7 @@ class ServerLog(CommandLineCase):
         raw, human = folder / "lmstudio_raw.log", folder / "execution_log.txt"
         return raw.read_text() if raw.exists() else "", human.read_text(encoding="utf-8")
 
+    @for_the_gate
     def test_only_what_was_written_during_the_run_is_copied_raw_and_cleaned(self) -> None:
         self.write("2026-06/2026-06-27.1.log", b"[2026-06-27 10:00:00][INFO] before\n")
         self.write("2026-06/2026-06-26.1.log", b"[2026-06-26 10:00:00][INFO] yesterday\n")
