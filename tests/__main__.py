@@ -43,7 +43,7 @@ LONGEST = """test_attacks test_kept test_adding test_rows test_mcp test_real_win
     test_progress test_shape test_eyes test_panel test_demo test_loops test_calibration test_runs test_model""".split()
 
 # Of each class of these modules of whole runs the suite tries the first test and every so many more.
-PARTS = {"tests.test_rows": 2}
+PARTS = {"tests.test_rows": 3}
 
 
 class Result(NamedTuple):

@@ -20,7 +20,7 @@ from unittest import mock
 import agent
 from tests import test_main
 from tests.fakes import VirtualClock
-from tests.samples import VARIABLE, sample
+from tests.samples import VARIABLE, for_the_gate, sample
 
 CHECKOUT = Path(agent.__file__).resolve().parent
 README = CHECKOUT / "README.md"
@@ -205,6 +205,7 @@ class ItsTests(unittest.TestCase):
         self.assertGreater(len(became), sample(500, 50))
         self.assertEqual({*became}, {"asked"})
 
+    @for_the_gate
     def test_the_recipe_leaves_the_tests_green(self) -> None:
         copy = self.copied()
         names = sample(KNOW_TOOLS + HOLD_THE_FILE, FEW_OF_THEM)
