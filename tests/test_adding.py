@@ -196,6 +196,7 @@ class ItsTests(unittest.TestCase):
         (copy / "agent.py").write_text("\n".join(lines) + "\n", encoding="utf-8")
         return copy
 
+    @for_the_gate
     def test_what_a_click_is_asked_about_the_new_tool_is_asked_about(self) -> None:
         done = subprocess.run(
             [sys.executable, "-c", UNASKED, str(sample(1, 10))],

@@ -18,6 +18,7 @@ import agent
 from tests import test_main
 from tests.attacks.__main__ import COUNT
 from tests.bench import __main__ as bench
+from tests.samples import for_the_gate
 
 ROOT = Path(agent.__file__).resolve().parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -113,6 +114,7 @@ class Blocks(test_main.CommandLineCase):
                 self.assertRegex(line, r"^(lms|python) ")
                 self.assertNotRegex(line, r"\s#|^#|\s{2}|^\$|[\u2018-\u201f]|\\$|^\s*$")
 
+    @for_the_gate
     def test_what_needs_no_desktop_runs_as_it_stands(self) -> None:
         """In a folder with a run of the demo; what opens a page says so and opens none."""
         within = re.findall(r"`(python agent\.py -[^`]*)`", README)
