@@ -1043,6 +1043,11 @@ class Control:
     held_by: tuple[str, ...] = ()
 
     @property
+    def text(self) -> str | None:
+        """Gives its value, lines ended by "\\n"; None if unknown."""
+        return self.value and self.value.replace("\r\n", "\n")
+
+    @property
     def is_list(self) -> bool:
         """Tells whether it is a list that drops down, into which nothing can be typed."""
         return self.role == "combo box" and self.fixed
@@ -13009,7 +13014,7 @@ def in_place_of(act: Act, control: Control | None, then: JsonDict, controls: Con
 
     That is a line, or what this program typed: anything else of several lines is a document.
     """
-    held = ((control.value or "") if control else "").replace("\r\n", "\n")
+    held = (control.text or "") if control else ""
     is_old = "\n" not in held or held in controls.actuator.typed.own
     types = "text" in act.args and then["empty"]
     return act.with_args(clear=True) if types and held and is_old else act
@@ -19524,10 +19529,10 @@ def same_control(one: Control | None, other: Control | None) -> bool:
 
 
 def value_in(field: Control | None, now: Control | None) -> str | None:
-    """Gives what a field holds now, lines ended by "\\n"; None for what is secret or not known."""
-    if not now or not same_control(field, now) or now.password or now.value is None:
+    """Gives what a field holds now; None for what is secret or not known."""
+    if not now or not same_control(field, now) or now.password:
         return None
-    return now.value.replace("\r\n", "\n")
+    return now.text
 
 
 class Seen(NamedTuple):
@@ -19849,10 +19854,13 @@ class Recorder:
                 self._add("drag", args, seen, start=pressed.place, end=released.place)
             return
         last = self._last if is_left else None
-        if last and last.is_of_list and self._is_in_list(last, pressed, seen):
+        if last and last.is_of_list:
             is_itself = same_control(seen.control, last.seen.control)
-            self._dropped = is_itself and not self._dropped
-            return
+            hit = {pressed.window, seen.window.handle if seen.window else 0}
+            # What drops down from it is a window, too, and no usual one.
+            if is_itself or not hit <= {0, *(window.handle for window in self.eyes.windows())}:
+                self._dropped = is_itself and not self._dropped
+                return
         within_ms = self.eyes.desktop.double_click_ms()
         is_there = last and last.tool in AGAIN and near(last.seen.place, pressed.place)
         if last and is_there and 0 <= pressed.ms - last.ms <= within_ms:
@@ -19866,13 +19874,6 @@ class Recorder:
         # Until it is read. A menu's item is gone by then, and its step is a click in any case.
         if step and is_left and box and box.role in TICKED and box.checked is not None:
             step.checked = box.role == "radio button" or not box.checked
-
-    def _is_in_list(self, step: ShownStep, pressed: Note, seen: Seen) -> bool:
-        # Whether a press hit a list, or what dropped down from it: a window that is no usual one.
-        if same_control(seen.control, step.seen.control):
-            return True
-        hit = {pressed.window, seen.window.handle if seen.window else 0}
-        return not hit <= {0, *(window.handle for window in self.eyes.windows())}
 
     def _turn_wheel(self, note: Note) -> None:
         tool = "scroll" if note.what == "wheel" else "hscroll"
@@ -20524,7 +20525,7 @@ class RowRepeat(Repeat):
             for window in self.run.eyes.desktop.windows()  # the one in front comes first
             if step.target["role"] and window.program == step.place.program
         )
-        value = next(filter(None, found), NO_CONTROL).value
+        value = next(filter(None, found), NO_CONTROL).text
         if value is not None:
             self.table.readable.add(step.target.get("name") or "the field")
         return value
@@ -20543,7 +20544,7 @@ class RowRepeat(Repeat):
             adds = not (step.target.get("empty") or "clear" in step.act.args)
             for _ in range(READS_MOST):
                 value = self.value_of(step)
-                held = (value or "").replace("\r\n", "\n")
+                held = value or ""
                 is_typed = held == text or (adds and held.endswith(text))
                 if is_typed if value is not None else name not in self.table.readable:
                     break
