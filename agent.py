@@ -12234,7 +12234,15 @@ _FIELD_WORDS = _folded_words(
 
 QUOTED_NAME = re.compile(r"[\"'“„«‘](.{1,60}?)[\"'”“»’](?!\w)")
 READ_S = 0.4  # between two looks at the same control
+READS_MOST = 10  # so often one is read until it holds what was typed, or does not change any more
 READY_S = 60.0  # so long at most whoever knows controls may take to start, on a busy machine
+
+
+def tries_to_read(clock: Clock) -> Iterator[int]:
+    """Counts so many tries to read a control, each but the first after a pause."""
+    for number in range(READS_MOST):
+        yield number
+        clock.sleep(READ_S)
 
 
 @dataclass
@@ -12364,8 +12372,6 @@ def is_name_of(said: str, name: str) -> bool:
 # In these letters choose a row: no text is for one that was clicked.
 ROWS_AND_LISTS = frozenset("list, list item, tree, tree item".split(", "))
 FIELD_LEAST = 8  # pixels on a side
-# So often a field is read until it holds what was typed or does not change any more.
-READS_MOST = 10
 
 
 def seen_words(text: str) -> list[str]:
@@ -12480,13 +12486,12 @@ class Typing:
     def chosen(self, clicked: Control, passed: Sequence[str | None]) -> str | None:
         """Reads what a list holds, until that is something new or it stays as it is."""
         value = None
-        for _ in range(READS_MOST):
+        for _ in tries_to_read(self.check.actuator.clock):
             there = self.focused()
             if there and there.who == clicked.who:
                 value = there.value
             if value not in passed:
                 break
-            self.check.actuator.clock.sleep(READ_S)
         return value
 
     @property
@@ -12599,10 +12604,9 @@ class Typing:
     def at_rest(self, there: Control, text: str) -> str:
         """Reads a field, once it has taken all in."""
         before = None
-        for _ in range(READS_MOST):
+        for _ in tries_to_read(self.check.actuator.clock):
             if there == before or is_as_typed(self.held, text, there.value or ""):
                 break
-            self.check.actuator.clock.sleep(READ_S)
             before = there
             there = self.focused() or there
         return there.value or ""
@@ -12643,7 +12647,7 @@ class Place:
     frame: Frame
     eyes: Eyes
     controls: ControlCheck
-    way: Way | None = None  # of which it becomes a step, if that is new
+    way: Way | None = None  # of which it becomes a step, if that has none yet
 
     def __post_init__(self) -> None:
         desktop = self.eyes.desktop
@@ -12669,7 +12673,7 @@ class Place:
         aimed = [*map(check.one, points)] or [check.one(None)]
         shown = rect.intersection(area)
         target = None
-        if self.way and self.way.is_new:
+        if self.way and not self.way.steps:
             hit = aimed[0] or NO_CONTROL
             target = target_of(hit, points[0] if points else middle_of(hit.rect), around)
         return PlaceRecord(
@@ -12772,7 +12776,6 @@ class Way:
     next: int = 0  # the step that is expected, from 0
     reach: int = 1  # of so many steps one may be next: 1 as long as the model did none of them
     left: bool = False  # to the model, until that has acted
-    is_new: bool = False  # its steps are what the model does for the first row of a table
 
     @property
     def is_over(self) -> bool:
@@ -12782,6 +12785,12 @@ class Way:
     def examples(self) -> dict[str, str]:
         """Gives the values that differ each time, as they were when it was shown."""
         return {step.value: step.example for step in self.steps if step.value}
+
+    def filled(self, values: Mapping[str, str]) -> Way:
+        """Returns it with values for all that differs; raises AgentError for what takes one not."""
+        steps = [step.with_value(values[step.value]) if step.value else step for step in self.steps]
+        checks = [with_texts(check, values) for check in self.checks]
+        return replace(self, steps=steps, checks=checks)
 
 
 REPLAY_PATIENCE_S = 5.0  # a program is slower than it was then
@@ -13090,8 +13099,7 @@ def with_values(way: Way, values: Mapping[str, str]) -> Way:
     if values.keys() != examples.keys():
         wrong = f"takes a value for each of these and no other: {told or 'none'}"
         raise ConfigError(f"What was shown {wrong}; use --with NAME=TEXT.")
-    steps = [step.with_value(values[step.value]) if step.value else step for step in way.steps]
-    return replace(way, steps=steps, checks=[with_texts(check, values) for check in way.checks])
+    return way.filled(values)
 
 
 def way_for(root: Path, task: str, again: bool = False, is_valued: bool = False) -> Way | None:
@@ -20326,7 +20334,7 @@ def table_of(
     if way and way.steps[0].target:
         said = way.checks
     else:
-        way = Way(Path(config.dump_dir), [], {}, is_new=True)
+        way = Way(Path(config.dump_dir), [], {})
     typed = "\n".join(step.act.text for step in way.steps)
     hidden = [*dict.fromkeys(known.unknown("\n".join([*said, typed])))]
     named = {squeezed(name): name for name in [*COLUMN.findall("\n".join(said)), *way.examples]}
@@ -20471,9 +20479,7 @@ class RowRepeat(Repeat):
     def __init__(self, run: Run, table: Table, row: RowRecord) -> None:
         self.secrets = run.actuator.secrets
         self.secrets.values.update(table.secrets.get(row.line, {}))
-        way = with_values(table, {name: row.values[name] for name in table.examples})
-        way.checks = [with_texts(check, row.values) for check in table.checks]
-        super().__init__(run, way)
+        super().__init__(run, table.filled(row.values))
         self.table = table
         self.row = row
         valued = []
@@ -20487,7 +20493,7 @@ class RowRepeat(Repeat):
         self.sending = sending or valued
         self.checked = 0  # the steps before this one were read back, and sent
         self.unread: set[str] = set()  # fields that nobody can read
-        self.checks = [*map(self.secrets.fill, way.checks)]  # told to nobody
+        self.checks = [*map(self.secrets.fill, self.way.checks)]  # told to nobody
         self.files = file_facts(*self.checks)
         # Of a file that held it before, "Anna" may be a part of another row's "Hanna".
         rulings = self.ruled(self.files).values()
@@ -20542,13 +20548,12 @@ class RowRepeat(Repeat):
             said = step.act.text.replace(LITERAL, "")
             text = self.secrets.fill(step.act.text).replace(LITERAL, "")
             adds = not (step.target.get("empty") or "clear" in step.act.args)
-            for _ in range(READS_MOST):
+            for _ in tries_to_read(self.run.clock):
                 value = self.value_of(step)
                 held = value or ""
                 is_typed = held == text or (adds and held.endswith(text))
                 if is_typed if value is not None else name not in self.table.readable:
                     break
-                self.run.clock.sleep(READ_S)
             else:
                 shown = in_quotes(held, 80) if text == said else "something else"
                 less = " less than was typed" if text.startswith(held) else ""
@@ -20582,10 +20587,9 @@ class RowRepeat(Repeat):
     def end(self, last: Act) -> None:
         self.read_back()
         checks = "; ".join(self.way.checks)
-        for _ in range(READS_MOST if self.checks != self.table.checks else 0):
+        for _ in tries_to_read(self.run.clock) if self.checks != self.table.checks else ():
             if self.is_shown():
                 raise End(Outcome("completed", f"Windows shows it: {checks}"))
-            self.run.clock.sleep(READ_S)
         if checks:
             rulings = self.ruled(file_facts(*self.checks)).values()
             if not self.run.session.has_model or not all(one.holds for one in rulings):
@@ -20695,7 +20699,6 @@ def learn(run: Run, table: Table, row: RowRecord, first: int) -> None:
     if not any(map(COLUMN.search, table.checks)):
         table.checks.append(run.actuator.task)
     table.folder = run.logger.folder
-    table.is_new = False
 
 
 def do_row(run: Run, table: Table, row: RowRecord) -> None:
