@@ -12750,6 +12750,11 @@ class Step:
         """Gives what was typed or picked when it was shown."""
         return str(self.act.args.get("text", self.target.get("name", "")))
 
+    @property
+    def called(self) -> str:
+        """Names what it is done to, as far as that is known."""
+        return self.target.get("name") or "the field"
+
     def with_value(self, text: str) -> Step:
         """Returns the same with another text to type, or another thing to pick.
 
@@ -14052,18 +14057,25 @@ _SAYS = re.compile(
 _DENIES = re.compile(r"(?i)\b(?:not|no|never|without|closed|gone)\b|n['’]t\b")
 
 
-def is_shown(check: str, known: Iterable[tuple[str, str]], task: str) -> bool:
+def is_shown(
+    check: str,
+    known: Iterable[tuple[str, str]],
+    task: str,
+    filled: Callable[[str], str] = lambda text: text,
+) -> bool:
     """Tells whether one of the names and texts that Windows knows is what a check tells.
 
-    A text that the task does not name may be there for any reason.
+    A text that the task does not name may be there for any reason. What the check only names is
+    `filled` in the parts that are compared, and whatever it holds there alters no sentence.
     """
     says = _SAYS.search(check)
     if not says or _DENIES.search(check) or _plain(says[1]) not in _plain(task):
         return False
-    before = fold(check[: says.start(1)])
+    before = fold(filled(check[: says.start(1)]))
+    wanted = _plain(filled(says[1]))
     for name, text in known:
         called = fold(name).strip(" :*")
-        if called and called in before and _plain(text) == _plain(says[1]):
+        if called and called in before and _plain(text) == wanted:
             return True
     return False
 
@@ -20202,7 +20214,6 @@ KNOWN = (*THERE, "unsure", "not proven", NOT_BEGUN)
 # What is clicked to type there, or to choose, and sends nothing.
 CHOOSING = FIELDS | PICKED.difference(["menu item"]) | {"checkbox", "tab", "list"}
 UNSENDING = ("type_text", "scroll", "scroll_at", "move")
-NO_QUOTES = str.maketrans(dict.fromkeys('"“”„«»\n', "'"))
 REPLACED_SIGN = b"\xef\xbf\xbd"  # stands in UTF-8 where another program lost a sign
 
 
@@ -20493,11 +20504,15 @@ class RowRepeat(Repeat):
         self.sending = sending or valued
         self.checked = 0  # the steps before this one were read back, and sent
         self.unread: set[str] = set()  # fields that nobody can read
-        self.checks = [*map(self.secrets.fill, self.way.checks)]  # told to nobody
+        self.checks = [*map(self.filled, table.checks)]  # told to nobody
         self.files = file_facts(*self.checks)
         # Of a file that held it before, "Anna" may be a part of another row's "Hanna".
         rulings = self.ruled(self.files).values()
         self.held = {one.check for one in rulings if one.why == FILE_HOLDS_IT}
+
+    def filled(self, text: str) -> str:
+        """Returns a part of a check with the row's values, of secrets, too."""
+        return self.secrets.fill(with_texts(text, self.row.values))
 
     def ruled(self, files: FileFacts) -> dict[str, Ruling]:
         """Rules on the checks that files decide."""
@@ -20570,14 +20585,9 @@ class RowRepeat(Repeat):
         Only files and lists tell what is `lasting`: a form may show the row before.
         """
         by_file = self.ruled(file_facts(*self.checks))
-        known = [
-            (name, text.translate(NO_QUOTES))
-            for name, text in (texts_shown(self.run, lasting) if self.checks else ())
-        ]
-        values = {name: text.translate(NO_QUOTES) for name, text in self.row.values.items()}
+        shown = texts_shown(self.run, lasting) if self.checks else ()
         for said, check in zip(self.table.checks, self.checks, strict=True):
-            plain = self.secrets.fill(with_texts(said, values))
-            holds = is_shown(plain, known, plain)
+            holds = is_shown(said, shown, said, self.filled)
             if check in by_file.keys() - self.held:
                 holds = by_file[check].holds
             if check == said or not holds:

@@ -878,6 +878,12 @@ class OtherChecks(RowsCase):
         self.assertEqual(self.rows(self.table("A;Bern"))[0], 1)
         self.assertEqual(self.outcomes(), ["not proven"])
 
+    def test_a_value_is_no_word_of_its_check(self) -> None:
+        for city in ("No", "never closed", 'the field says "no"', "Bern without 'Köniz'"):
+            quoted = city.replace('"', '""')
+            self.rows(self.table(f'A;"{quoted}"'))
+            self.assertEqual((city, self.outcomes()), (city, ["done"]))
+
     def test_what_a_field_still_shows_is_no_record(self) -> None:
         self.shown_with('The field Name: holds "{name}"')
         self.book.hold("Name:", "A")
