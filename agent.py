@@ -20199,6 +20199,9 @@ def forget(name: str, root: Path) -> str:
 # Rows - what was shown, or is said in words, done for each row of a table, and told in a line each
 ####################################################################################################
 
+# Begin to read with do_rows(): what is known of the rows leaves some out, the person allows the
+# others once, then each is done, read back before it is sent, judged by its checks and recorded.
+
 # Behind number, values and the table's file, in newer results; no value has that column's name.
 RESULT_COLUMNS = ("outcome", "sentence", "seconds", "requests", "run")
 TABLE_COLUMN = "table (file)"
@@ -20242,8 +20245,8 @@ class Table(Way):
 
     # What differs from row to row: a step has its name in `value`, or types it in double braces if
     # it is a secret, as it then stands in a row's `values`, too.
-    names: Sequence[str] = ()
-    hidden: Collection[str] = ()  # of those that are secrets
+    names: dict[str, str] = field(default_factory=dict)  # by their letters and digits
+    hidden: dict[str, str] = field(default_factory=dict)  # the secrets of them, and what is typed
     rows: Sequence[RowRecord] = ()
     secrets: dict[int, dict[str, str]] = field(default_factory=dict)  # of each line
     rest: list[RowRecord] = field(default_factory=list)  # that are not over
@@ -20280,22 +20283,45 @@ def lines_of_table(path: Path) -> list[list[str]]:
         ) from None
 
 
-def read_rows(
-    path: Path, table: Table, constants: Mapping[str, str], most: int, known: Secrets
-) -> list[RowRecord]:
-    """Reads the rows, checked whole, each with the constants; raises ConfigError for all faults."""
-    wanted = {squeezed(name): name for name in table.names}
+def why_not_entered(table: Table, name: str, cell: str, known: Secrets) -> str:
+    """Says why a cell of that column cannot be entered; "" if it can."""
+    steps = [step for step in table.steps if step.value == name]
+    if len(cell) >= TEXT_MOST:
+        return f"it is longer than {TEXT_MOST - 1} characters"
+    breaks = "\n" in cell and any("\n" not in step.example for step in steps)
+    if breaks or "\t" in cell or LITERAL in cell or cell[-1:] == "\n":
+        return "it has a tab or a line break that what was shown has not"
+    try:
+        clean_text(cell)
+        for step in steps:
+            step.with_value(cell)
+    except AgentError as error:
+        return str(error).rstrip(".")
+    if name in table.hidden:
+        return why_not_hidden(cell).rstrip(".")
+    if not table.steps and {*table.hidden, *known.values} & {*_SECRET_NAME.findall(cell)}:
+        return "it is the name of a secret, which the model would type"
+    return ""
+
+
+def read_rows(options: Namespace, most: int, table: Table, known: Secrets) -> None:
+    """Reads the rows of a table and its secrets; raises ConfigError that tells its faults."""
+    path = Path(options.rows)
     head, *lines = lines_of_table(path)
-    given = [*head, *constants]
-    missing = dict(wanted)
-    surplus = [name for name in given if not missing.pop(squeezed(name), "")]
-    beside = " (with --with)" if constants else ""
+    names = table.names
+    for column in head:
+        key = squeezed(column)
+        # It is a secret, too, where what was shown has an ordinary value.
+        if key in names and _SECRET_NAME.fullmatch(column.strip()):
+            name = names[key]
+            table.hidden[name] = f"{{{{{name}}}}}"
+    columns = [*head, *options.given]
+    missing = dict(names)
+    surplus = [column for column in columns if not missing.pop(squeezed(column), "")]
+    beside = " (with --with)" if options.given else ""
     faults = [f"column {in_quotes(name, 60)} is missing" for name in missing.values()]
     faults += [f"column {in_quotes(name, 60)} is one too many{beside}" for name in surplus]
-    # A column in double braces is a secret, too, where what was shown has an ordinary value.
-    braced = filter(_SECRET_NAME.fullmatch, map(str.strip, head))
-    hidden = {*table.hidden, *(wanted.get(squeezed(name), "") for name in braced)}
-    most = min(most, SECRET_ROWS_MOST) if hidden else most
+    most = min(most, SECRET_ROWS_MOST) if table.hidden else most
     if not 0 < len(lines) <= most:
         faults.append(f"it has {count_of(len(lines), 'row')}, not 1 to {most} (--max-rows)")
     rows: dict[str, RowRecord] = {}
@@ -20303,83 +20329,64 @@ def read_rows(
         if len(line) != len(head):
             faults.append(f"row {number} has {count_of(len(line), 'cell')}, not {len(head)}")
             continue
-        row = RowRecord(number, table=str(path.resolve()))
-        for column, cell in zip(given, [*line, *constants.values()], strict=True):
-            name = wanted[squeezed(column)]
-            row.values[name] = cell
-            fault = ""
-            try:
-                clean_text(cell)
-                for step in table.steps:
-                    if step.value == name:
-                        step.with_value(cell)
-            except AgentError as error:
-                fault = str(error)
-            example = table.examples.get(name, cell)
-            breaks = "\n" in cell and ("\n" not in example or cell[-1] == "\n")
-            if breaks or "\t" in cell or LITERAL in cell:
-                fault = "it has a tab or a line break that what was shown has not"
-            if len(cell) >= TEXT_MOST:
-                fault = f"it is longer than {TEXT_MOST - 1} characters"
-            if name in hidden:
-                fault = fault or why_not_hidden(cell)
-                table.secrets.setdefault(number, {})[name] = cell
-                row.values[name] = f"{{{{{name}}}}}"
-            elif not table.steps and {*hidden, *known.values} & {*_SECRET_NAME.findall(cell)}:
-                fault = "it is the name of a secret, which the model would type"
+        cells = {}
+        for column, cell in zip(columns, [*line, *options.given.values()], strict=True):
+            name = names[squeezed(column)]
+            cells[name] = cell
+            fault = why_not_entered(table, name, cell, known)
             if fault:
-                faults.append(f"row {number}, {name}: {fault.rstrip('.')}")
+                faults.append(f"row {number}, {name}: {fault}")
+        table.secrets[number] = {name: cells[name] for name in table.hidden}
+        row = RowRecord(number, {**cells, **table.hidden}, table=str(path.resolve()))
         same = rows.setdefault(row.key, row)
         if same is not row:
             faults.append(f"row {number} is the same as row {same.line}")
     if faults:
         raise ConfigError(f"{path} cannot be used: {'; '.join(faults[:FAULTS_TOLD])}.")
-    return [*rows.values()]
+    table.rows = [*rows.values()]
 
 
 def table_of(
     options: Namespace, config: Config, way: Way | None, task: str, known: Secrets
 ) -> Table:
     """Reads and checks what --rows and its like say; raises ConfigError."""
-    said = [task]
+    said = task
     if way and way.steps[0].target:
-        said = way.checks
+        said = "\n".join(way.checks)
     else:
         way = Way(Path(config.dump_dir), [], {})
     typed = "\n".join(step.act.text for step in way.steps)
-    hidden = [*dict.fromkeys(known.unknown("\n".join([*said, typed])))]
-    named = {squeezed(name): name for name in [*COLUMN.findall("\n".join(said)), *way.examples]}
-    names = [*named.values(), *hidden]
-    entered: Collection[str] = names
-    if way.steps:  # what a check alone names is entered by none of them
-        entered = way.examples or known.unknown(typed)
-    if not entered:
+    hidden = {name: f"{{{{{name}}}}}" for name in known.unknown(f"{said}\n{typed}")}
+    names = {squeezed(name): name for name in [*COLUMN.findall(said), *way.examples, *hidden]}
+    # What a check alone names is entered by no step.
+    if not ([*way.examples, *known.unknown(typed)] if way.steps else names):
         raise ConfigError(
             "Nothing differs from row to row: name what does in the task, as {city}, or show it"
             " once with --teach NAME."
         )
     copy = Path(options.results) if options.results else None
     table = Table(**vars(way), names=names, hidden=hidden, goes_on=options.rows_on, copy=copy)
-    rows = read_rows(Path(options.rows), table, options.given, config.max_rows, known)
+    read_rows(options, config.max_rows, table, known)
     only: set[int] = set()
-    for part in (options.only_rows or f"1-{len(rows)}").split(","):
+    most = len(table.rows)
+    for part in (options.only_rows or f"1-{most}").split(","):
         ends = re.fullmatch(r" *(\d{1,6})(?:-(\d{1,6}))? *", part)
         first, last = (int(ends[1]), int(ends[2] or ends[1])) if ends else (0, 0)
-        if not 1 <= first <= last <= len(rows):
-            told = f"such as 5-9,12, from 1 to {len(rows)}, not {options.only_rows!r:.62}"
+        if not 1 <= first <= last <= most:
+            told = f"such as 5-9,12, from 1 to {most}, not {options.only_rows!r:.62}"
             raise ConfigError(f"--only-rows takes {told}.")
         only.update(range(first, last + 1))
+    table.rows = [row for row in table.rows if row.line in only]
     known.hide_more(chain.from_iterable(row.items() for row in table.secrets.values()))
-    secrets = {name: f"{{{{{name}}}}}" for name in table.secrets.get(1, {})}
     for step in table.steps:
-        if step.value in secrets:
+        name = names[squeezed(step.value)] if step.value else ""
+        if name in hidden:
             if "text" not in step.act.args:
                 raise ConfigError(f"{step.value} is chosen, not typed, and cannot be a secret.")
-            step.act = step.act.with_args(text=secrets[step.value])
+            step.act = step.act.with_args(text=hidden[name])
             step.value = None
-    table.checks = [with_texts(check, secrets) for check in table.checks]
-    rows = [row for row in rows if row.line in only]
-    return replace(table, hidden=[*secrets], rows=rows)
+    table.checks = [with_texts(check, hidden) for check in table.checks]
+    return table
 
 
 def in_spans(rows: Iterable[RowRecord], name: str) -> str:
@@ -20400,12 +20407,12 @@ def write_results(run: Run, table: Table) -> None:
     """Writes what became of the rows, and waits for the disk; raises AgentError."""
     text = io.StringIO(newline="")
     lines = csv.writer(text)
-    lines.writerow(["row", *table.names, TABLE_COLUMN, *RESULT_COLUMNS])
+    lines.writerow(["row", *table.names.values(), TABLE_COLUMN, *RESULT_COLUMNS])
     for row in table.rows:
         if row.outcome:
-            line = [row.line, *(row.values[name] for name in table.names), row.table]
-            line += [row.outcome, row.text, round(row.seconds, 1), row.requests, row.run]
-            lines.writerow(run.logger.hide(line))
+            values = [row.values[name] for name in table.names.values()]
+            ended = [row.outcome, row.text, round(row.seconds, 1), row.requests, row.run]
+            lines.writerow(run.logger.hide([row.line, *values, row.table, *ended]))
     for path in filter(None, (run.logger.folder / RESULTS_FILE, table.copy)):
         try:
             new = in_run(path.parent, f"{path.name}.new")
@@ -20453,8 +20460,8 @@ def take_earlier(run: Run, table: Table) -> None:
         earlier += results_in(table.copy)
     own = run.logger.folder
     for _, journal in runs_of_task(own.parent, run.progress.task, own):
-        # Of each row the last record.
-        earlier += {row.key: row for row in journal.records if isinstance(row, RowRecord)}.values()
+        rows = [record for record in journal.records if isinstance(record, RowRecord)]
+        earlier += {row.key: row for row in rows}.values()  # of each the last record
     file = run.logger.hide(table.rows[0].table)
     # The last in this order counts: of what this table's own runs did, else of another table's.
     earlier.sort(
@@ -20476,12 +20483,12 @@ def take_earlier(run: Run, table: Table) -> None:
         for row in its_rows:
             if answer:
                 row.outcome = ""
-                continue
-            if answer is None and source != file:
+            elif answer is None and source != file:
                 row.outcome = NOT_BEGUN
-            elif row.outcome in THERE or RowRepeat(run, table, row).is_shown(lasting=True):
+            elif row.outcome in THERE or RowRepeat(run, table, row).is_there(lasting=True):
                 row.outcome = "skipped"
-            run.logger.tell(row)
+            if not answer:
+                run.logger.tell(row)
 
 
 class RowRepeat(Repeat):
@@ -20489,7 +20496,7 @@ class RowRepeat(Repeat):
 
     def __init__(self, run: Run, table: Table, row: RowRecord) -> None:
         self.secrets = run.actuator.secrets
-        self.secrets.values.update(table.secrets.get(row.line, {}))
+        self.secrets.values.update(table.secrets[row.line])
         super().__init__(run, table.filled(row.values))
         self.table = table
         self.row = row
@@ -20507,16 +20514,15 @@ class RowRepeat(Repeat):
         self.checks = [*map(self.filled, table.checks)]  # told to nobody
         self.files = file_facts(*self.checks)
         # Of a file that held it before, "Anna" may be a part of another row's "Hanna".
-        rulings = self.ruled(self.files).values()
-        self.held = {one.check for one in rulings if one.why == FILE_HOLDS_IT}
+        self.held = [ruling for ruling in self.by_file() if ruling.why == FILE_HOLDS_IT]
 
     def filled(self, text: str) -> str:
         """Returns a part of a check with the row's values, of secrets, too."""
         return self.secrets.fill(with_texts(text, self.row.values))
 
-    def ruled(self, files: FileFacts) -> dict[str, Ruling]:
+    def by_file(self) -> list[Ruling]:
         """Rules on the checks that files decide."""
-        return {one.check: one for one in rulings_by_files(self.checks, self.files, files, "")}
+        return [*rulings_by_files(self.checks, self.files, file_facts(*self.checks), "")]
 
     def wait_for_place(self) -> SeenAct | None:
         found = super().wait_for_place()
@@ -20528,11 +20534,12 @@ class RowRepeat(Repeat):
         return found
 
     def heard(self, deed: Deed, look: Look) -> Deed:
+        at = self.way.next
         if deed.act.text and deed.acted:
-            self.value_of(self.table.steps[self.way.next])
-        if deed.begun and self.way.next in self.sending:
-            self.checked = self.way.next  # a page that was sent may be gone
-        elif self.way.next in self.sending[:1]:
+            self.value_of(self.way.steps[at])
+        if at in self.sending and deed.begun:
+            self.checked = at  # a page that was sent may be gone
+        elif at in self.sending[:1]:
             self.row.outcome = ""
         return super().heard(deed, look)
 
@@ -20541,14 +20548,13 @@ class RowRepeat(Repeat):
 
     def value_of(self, step: Step) -> str | None:
         """Reads the field of a step, and notes that it can be read."""
-        found = (
-            found_again(step.target, self.run.controls.known(window))
-            for window in self.run.eyes.desktop.windows()  # the one in front comes first
-            if step.target["role"] and window.program == step.place.program
-        )
-        value = next(filter(None, found), NO_CONTROL).text
+        there = None
+        for window in self.run.eyes.desktop.windows():  # the one in front comes first
+            if step.target["role"] and window.program == step.place.program:
+                there = there or found_again(step.target, self.run.controls.known(window))
+        value = there.text if there else None
         if value is not None:
-            self.table.readable.add(step.target.get("name") or "the field")
+            self.table.readable.add(step.called)
         return value
 
     def read_back(self) -> None:
@@ -20559,50 +20565,47 @@ class RowRepeat(Repeat):
                 # Of two texts in one field the later one.
                 typed[str([step.target.get(part) for part in ("role", "name", "id", "row")])] = step
         for step in typed.values():
-            name = step.target.get("name") or "the field"
             said = step.act.text.replace(LITERAL, "")
             text = self.secrets.fill(step.act.text).replace(LITERAL, "")
             adds = not (step.target.get("empty") or "clear" in step.act.args)
             for _ in tries_to_read(self.run.clock):
                 value = self.value_of(step)
-                held = value or ""
-                is_typed = held == text or (adds and held.endswith(text))
-                if is_typed if value is not None else name not in self.table.readable:
+                if value is None and step.called not in self.table.readable:
+                    self.unread.add(step.called)
+                    break
+                if value is not None and (value == text or (adds and value.endswith(text))):
                     break
             else:
-                shown = in_quotes(held, 80) if text == said else "something else"
-                less = " less than was typed" if text.startswith(held) else ""
-                told = f"holds{less}: {shown} and not {in_quotes(said, 80)}."
-                if value is None:  # such as one whose program is too busy to answer
-                    told = "does not tell any more what it holds; nothing was sent."
-                raise End(Outcome("failed", f"{name!r} {told}"))
-            if value is None:
-                self.unread.add(name)
+                told = "does not tell any more what it holds; nothing was sent."
+                if value is not None:  # else its program may be too busy to answer
+                    shown = in_quotes(value, 80) if text == said else "something else"
+                    less = " less than was typed" if text.startswith(value) else ""
+                    told = f"holds{less}: {shown} and not {in_quotes(said, 80)}."
+                raise End(Outcome("failed", f"{step.called!r} {told}"))
 
-    def is_shown(self, lasting: bool = False) -> bool:
+    def is_there(self, lasting: bool = False) -> bool:
         """Tells whether Windows shows what all checks say of this row's values.
 
         Only files and lists tell what is `lasting`: a form may show the row before.
         """
-        by_file = self.ruled(file_facts(*self.checks))
-        shown = texts_shown(self.run, lasting) if self.checks else ()
+        if not self.checks:
+            return False
+        decided = {one.check: one.holds for one in self.by_file() if one not in self.held}
+        shown = texts_shown(self.run, lasting)
         for said, check in zip(self.table.checks, self.checks, strict=True):
-            holds = is_shown(said, shown, said, self.filled)
-            if check in by_file.keys() - self.held:
-                holds = by_file[check].holds
+            holds = decided.get(check, is_shown(said, shown, said, self.filled))
             if check == said or not holds:
                 return False
-        return bool(self.checks)
+        return True
 
     def end(self, last: Act) -> None:
         self.read_back()
         checks = "; ".join(self.way.checks)
         for _ in tries_to_read(self.run.clock) if self.checks != self.table.checks else ():
-            if self.is_shown():
+            if self.is_there():
                 raise End(Outcome("completed", f"Windows shows it: {checks}"))
         if checks:
-            rulings = self.ruled(file_facts(*self.checks)).values()
-            if not self.run.session.has_model or not all(one.holds for one in rulings):
+            if not (self.run.session.has_model and all(one.holds for one in self.by_file())):
                 raise End(Outcome("not_proven", f"Windows does not show it: {checks}"))
             super().end(last)
         if self.unread:
@@ -20657,47 +20660,38 @@ def tells_words(text: str, words: str) -> bool:
     return len(words) >= TELLING and re.search(whole_words(words), text) is not None
 
 
-def bind_values(run: Run, steps: Sequence[Step], values: Mapping[str, str]) -> set[str]:
-    """Gives each step that typed or picked just a value the name of that; asks which, if unsure.
-
-    Returns the names of those that no step takes, or of which a step that takes none has a part.
-    """
-    numbered = {str(number): step for number, step in enumerate(steps, 1) if step.example}
-    listed = "\n".join(f"{number}  {step.act.in_words()}" for number, step in numbered.items())
-    for name, text in values.items():
-        fits = [number for number, step in numbered.items() if step.example == text]
-        if not fits or len(text) < TELLING or [*values.values()].count(text) > 1:
-            question = f"Which step takes {{{name}}}, here {in_quotes(text, 60)}?\n{listed}"
-            fits = [run.actuator.put(run.actuator.person.answers, question) or ""]
-        for number in numbered.keys() & fits:
-            numbered[number].value = name
-    lost = values.keys() - {step.value for step in steps}
-    for step in steps:
-        for name, text in values.items():
-            has_part = tells_words(step.example, text) or tells_words(text, step.act.text)
-            if has_part and not step.value:
-                lost.add(name)
-    return lost
-
-
 def learn(run: Run, table: Table, row: RowRecord, first: int) -> None:
     """Makes what was done for a row, after that turn, the steps of its table.
 
     Raises AgentError where it is not sure which of them take its values, and nobody says it.
     """
     values = {name: text for name, text in row.values.items() if name not in table.hidden}
+    texts = [*filter(None, values.values())]
     table.steps = recorded_way(run.logger.folder, first).steps
+    # Each step that typed or picked just a value gets the name of that.
+    numbered = {str(number): step for number, step in enumerate(table.steps, 1) if step.example}
+    listed = "\n".join(f"{number}  {step.act.in_words()}" for number, step in numbered.items())
+    for name, text in values.items():
+        fits = [number for number, step in numbered.items() if step.example == text]
+        if not fits or len(text) < TELLING or texts.count(text) > 1:
+            question = f"Which step takes {{{name}}}, here {in_quotes(text, 60)}?\n{listed}"
+            fits = [run.actuator.put(run.actuator.person.answers, question) or ""]
+        for number in numbered.keys() & fits:
+            numbered[number].value = name
+    typed = "\n".join(step.act.text for step in table.steps)
+    lost = {*values} - {step.value for step in table.steps}
+    lost |= table.hidden.keys() - _SECRET_NAME.findall(typed)
     for step in table.steps:
         if step.target.get("role") and step.act.name != "drag":  # it is found wherever it stands
             step.look = replace(step.look, part=(0, 0, 0, 0))
-    lost = bind_values(run, table.steps, values)
-    said = [step.act.text for step in table.steps]
-    lost |= {*table.hidden}.difference(*map(_SECRET_NAME.findall, said))
+        for name, text in values.items():
+            has_part = tells_words(step.example, text) or tells_words(text, step.act.text)
+            if has_part and not step.value:
+                lost.add(name)
     if lost:
         unsure = f"which steps take {', '.join(sorted(lost))} is not sure"
         raise AgentError(f"The table ends after row {row.line}: {unsure}.")
     # Its checks get names for values; what then still tells of this row is left out.
-    texts = [*filter(None, values.values())]
     words = [*texts, *re.findall(r"\w{3,}", " ".join(texts))]
     for check in run.progress.done_when:
         for name, text in sorted(values.items(), key=lambda item: -len(item[1])):
@@ -20711,16 +20705,12 @@ def learn(run: Run, table: Table, row: RowRecord, first: int) -> None:
     table.folder = run.logger.folder
 
 
-def do_row(run: Run, table: Table, row: RowRecord) -> None:
-    """Does the acts for one row, and records what became of it, however it ends."""
-    # While they are done its outcome is "" as long as nothing can have been sent, then "unsure".
+def end_of_row(run: Run, table: Table, row: RowRecord) -> Outcome:
+    """Does the acts for one row, unless its record is there; gives how they ended.
+
+    Its outcome is "" as long as nothing can have been sent, from then on "unsure".
+    """
     old = run.progress
-    requests = run.session.requests
-    row.run = run.logger.folder.name
-    run.logger.tell(row)
-    row.text = "It was sent, and nobody knows what came of it."
-    ended = Outcome("stopped", "The run ended before this row did.")
-    run.actuator.began = run.clock.now()  # the limit in minutes is for a row
     try:
         repeat = RowRepeat(run, table, row)
         run.progress = Progress(
@@ -20731,31 +20721,44 @@ def do_row(run: Run, table: Table, row: RowRecord) -> None:
             done_when=repeat.way.checks,
             files=repeat.files,
         )
-        if repeat.is_shown(lasting=True):
-            raise End(Outcome("skipped", "It is there already."))
+        if repeat.is_there(lasting=True):
+            return Outcome("skipped", "It is there already.")
         if not table.steps:
             row.outcome = "unsure"  # nobody can tell which act sends it
             tell_row(run, table, row)
-            raise End(run_agent(run))
+            return run_agent(run)
         place = table.steps[0].place
         front = run.eyes.desktop.foreground()
         if not front or front.program != place.program:
             run.actuator.return_to(place, from_any=True)
         elif is_dialog(front) and front.title != place.title:
-            raise End(Outcome("failed", f"{quoted_title(front)} is in the way."))
+            return Outcome("failed", f"{quoted_title(front)} is in the way.")
         while True:
             begin_turn(run, 2 * len(table.steps))  # a box may be set again
             turn(run, repeat)
             run.logger.tell(run.progress)
     except End as end:
-        ended = end.outcome
+        return end.outcome
     except ConfigError as error:  # of a cell that is chosen by its name, and empty
-        ended = Outcome("failed", str(error))
+        return Outcome("failed", str(error))
+
+
+def do_row(run: Run, table: Table, row: RowRecord) -> None:
+    """Does one row, and records what became of it, however it ends."""
+    first = run.progress.first
+    requests = run.session.requests
+    row.run = run.logger.folder.name
+    run.logger.tell(row)
+    row.text = "It was sent, and nobody knows what came of it."
+    ended = Outcome("stopped", "The run ended before this row did.")
+    run.actuator.began = run.clock.now()  # the limit in minutes is for a row
+    try:
+        ended = end_of_row(run, table, row)
     finally:
         is_sent = row.outcome and (table.steps or run.progress.touched)
         ending = OUTCOMES[ended.kind]
         row.outcome = ending.sent if is_sent else ending.unsent
-        run.progress.first = old.first  # the turns of all rows are told at the end
+        run.progress.first = first  # the turns of all rows are told at the end
         row.text = ended.text
         row.seconds = run.clock.now() - run.actuator.began
         row.requests = run.session.requests - requests
@@ -20774,7 +20777,7 @@ def do_rows(run: Run, table: Table) -> Outcome:
     if left:
         ask_about_table(run, table)
     failed = 0
-    while left and failed < FAILED_MOST and (table.goes_on or not failed):
+    while left and failed < (FAILED_MOST if table.goes_on else 1):
         # What the model does for a row shows nothing of a step that an empty cell leaves out.
         row = next((row for row in left if table.steps or all(row.values.values())), left[0])
         first = run.progress.turn
