@@ -20312,8 +20312,9 @@ def read_rows(options: Namespace, most: int, table: Table, known: Secrets) -> No
     for column in head:
         key = squeezed(column)
         # It is a secret, too, where what was shown has an ordinary value.
-        if key in names and _SECRET_NAME.fullmatch(column.strip()):
-            name = names[key]
+        if key in names and re.fullmatch(r"\s*\{\{.*\}\}\s*", column):
+            name = plain_name(names[key])
+            names[key] = name
             table.hidden[name] = f"{{{{{name}}}}}"
     columns = [*head, *options.given]
     missing = dict(names)

@@ -1807,6 +1807,20 @@ class SecretColumns(WordsCase):
             self.assertNotIn(iban, told)
             self.assertNotIn(iban.replace(" ", ""), told)
 
+    def test_a_name_of_several_words_is_a_secret_too(self) -> None:
+        self.task = "Enter the customer {name} with {account number}"
+        self.checks = ('The list shows "Meier, Anna"',)
+        how = {"acts": enters("Meier, Anna", "{{account_number}}"), "options": self.how["options"]}
+        rows = [f"{name};{iban}" for name, iban in zip(("Meier, Anna", "Otto"), IBANS, strict=True)]
+        for head in ("name;{{account number}}", "name; {{Account_Number}} "):
+            with self.subTest(head):
+                self.book = Book(self.clock)
+                shutil.rmtree(self.folder / "dumps", ignore_errors=True)
+                code, out = self.entered(*rows, head=head, **how)
+                self.assertEqual(self.book.records, [("Meier, Anna", IBANS[0]), ("Otto", IBANS[1])])
+                self.assertEqual([*self.results()[0]][2], "account_number")
+                self.assertNotIn(IBANS[0], out + json.dumps(self.requests))
+
     def test_what_cannot_be_hidden_or_told_apart_is_refused(self) -> None:
         for rows, told in (
             (["A;123"], "row 1, iban: set an environment"),
