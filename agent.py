@@ -20697,7 +20697,8 @@ def learn(run: Run, table: Table, row: RowRecord, first: int) -> None:
     for check in run.progress.done_when:
         for name, text in sorted(values.items(), key=lambda item: -len(item[1])):
             if texts.count(text) == 1:
-                check = re.sub(whole_words(text), f"{{{name}}}", check)
+                # No word of a name that stands there already.
+                check = re.sub(whole_words(text) + r"(?![^{]*\})", f"{{{name}}}", check)
         left = COLUMN.sub("", check)
         if not any(re.search(whole_words(word), left) for word in words):
             table.checks.append(check)

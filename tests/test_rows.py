@@ -1687,6 +1687,15 @@ class InWords(WordsCase):
         self.entered('"Meier, Anna";Basel', options=few)
         self.assertIn("archive", [record["kind"] for record in self.records()])
 
+    def test_a_value_that_is_called_as_another_column_is_told_from_its_name(self) -> None:
+        self.task = "Enter {customer} in {City}"
+        self.checks = ('The list shows "Meier, Anna · Customer"',)
+        acts = enters("Meier, Anna", "Customer")
+        rows = ('"Meier, Anna";Customer', "Otto;Bern")
+        code, out = self.entered(*rows, acts=acts, head="customer;City")
+        self.assertEqual((code, self.outcomes()), (0, ["done"] * 2), out)
+        self.assertIn('shows it: The list shows "Otto · Bern"', self.results()[1]["sentence"])
+
     def test_gone_on_with_the_model_does_the_first_that_is_left(self) -> None:
         self.entered('"Meier, Anna";Basel', "B;Bern", options=("--only-rows", "1"))
         code, out = self.entered('"Meier, Anna";Basel', "Otto;Bern", acts=enters("Otto", "Bern"))
