@@ -1260,6 +1260,11 @@ class Act:
         return str(self.args.get("text", ""))
 
     @property
+    def secret_names(self) -> list[str]:
+        """Returns the names of secrets in what it types."""
+        return _SECRET_NAME.findall(self.text)
+
+    @property
     def key(self) -> str:
         """Returns the chord that it presses, such as ctrl+s."""
         return str(self.args.get("key", ""))
@@ -6812,7 +6817,7 @@ def site_of(attempt: Attempt) -> str:
     """Returns the site whose page would get a secret, as the browser tells it; empty if unknown."""
     bars = [bar for bar in attempt.inside if has_form("ADDRESS_BAR", bar.name)]
     values = {bar.value for bar in bars if bar.value}
-    if len(values) != 1 or not _SECRET_NAME.search(attempt.act.text):
+    if len(values) != 1 or not attempt.act.secret_names:
         return ""  # a page may have a field that is called so, too
     host = re.split(r"[/?#\\]", re.sub(r"^\w+://", "", values.pop().strip()))[0]
     return host.rpartition("@")[2].partition(":")[0].lower()
@@ -6874,7 +6879,7 @@ def is_one_of(patterns: Iterable[str], *names: str) -> bool:
 def is_allowed(risks: Iterable[str], attempt: Attempt, config: Config) -> bool:
     """Tells whether all risks are allowed in advance; for a secret's page counts its site."""
     allowed = []
-    types_secret = _SECRET_NAME.search(attempt.act.text)
+    types_secret = attempt.act.secret_names
     for entry in split_list(config.allow_risky):
         name, _, place = entry.partition(" in ")
         place = place.strip()
@@ -7900,7 +7905,7 @@ def gate_controls(actuator: Actuator, attempt: Attempt) -> Attempt:
         matters |= roles & ROW_ROLES
     told_by = [window for window in attempt.reached if matters or is_dialog(window)]
     pastes = has_form("PASTES", does) or has_form("PASTES_LABEL", attempt.act.label)
-    if attempt.front and (pastes or _SECRET_NAME.search(attempt.act.text)):
+    if attempt.front and (pastes or attempt.act.secret_names):
         told_by = [attempt.front]  # which tells its folder, or its site
     for window in told_by:
         attempt = replace(attempt, inside=asked(window))
@@ -12239,7 +12244,7 @@ READY_S = 60.0  # so long at most whoever knows controls may take to start, on a
 
 
 def tries_to_read(clock: Clock) -> Iterator[int]:
-    """Counts so many tries to read a control, each but the first after a pause."""
+    """Counts tries to read a control, with pauses."""
     for number in range(READS_MOST):
         yield number
         clock.sleep(READ_S)
@@ -12792,7 +12797,7 @@ class Way:
         return {step.value: step.example for step in self.steps if step.value}
 
     def filled(self, values: Mapping[str, str]) -> Way:
-        """Returns it with values for all that differs; raises AgentError for what takes one not."""
+        """Returns it with these values; raises AgentError for one that it cannot take."""
         steps = [step.with_value(values[step.value]) if step.value else step for step in self.steps]
         checks = [with_texts(check, values) for check in self.checks]
         return replace(self, steps=steps, checks=checks)
@@ -13099,7 +13104,7 @@ def with_values(way: Way, values: Mapping[str, str]) -> Way:
     examples = way.examples
     told = ", ".join(f"{name} (such as {in_quotes(text, 40)})" for name, text in examples.items())
     for name in values:
-        if any(name in _SECRET_NAME.findall(step.act.text) for step in way.steps):
+        if any(name in step.act.secret_names for step in way.steps):
             raise ConfigError(f"{name} is a secret: give its name alone, by --secret {name}.")
     if values.keys() != examples.keys():
         wrong = f"takes a value for each of these and no other: {told or 'none'}"
@@ -14058,15 +14063,12 @@ _DENIES = re.compile(r"(?i)\b(?:not|no|never|without|closed|gone)\b|n['’]t\b")
 
 
 def is_shown(
-    check: str,
-    known: Iterable[tuple[str, str]],
-    task: str,
-    filled: Callable[[str], str] = lambda text: text,
+    check: str, known: Iterable[tuple[str, str]], task: str, filled: Callable[[str], str] = str
 ) -> bool:
     """Tells whether one of the names and texts that Windows knows is what a check tells.
 
-    A text that the task does not name may be there for any reason. What the check only names is
-    `filled` in the parts that are compared, and whatever it holds there alters no sentence.
+    A text that the task does not name may be there for any reason. Names in braces are `filled`
+    only then: no value is read as a word of the check.
     """
     says = _SAYS.search(check)
     if not says or _DENIES.search(check) or _plain(says[1]) not in _plain(task):
@@ -20139,7 +20141,7 @@ def keep_recording(logger: ExecutionLogger, steps: Sequence[ShownStep], kept: Ke
             continue
         logger.turn = number
         step.write(logger, name)
-        options += [f" --secret {secret}" for secret in _SECRET_NAME.findall(step.act.text)]
+        options += [f" --secret {secret}" for secret in step.act.secret_names]
         options += [f" --with {name}=..."] if name else []
     if names:
         text = f"Shown by the person in {count_of(len(names), 'step')}."
@@ -20199,8 +20201,7 @@ def forget(name: str, root: Path) -> str:
 # Rows - what was shown, or is said in words, done for each row of a table, and told in a line each
 ####################################################################################################
 
-# Begin to read with do_rows(): what is known of the rows leaves some out, the person allows the
-# others once, then each is done, read back before it is sent, judged by its checks and recorded.
+# Begin to read with do_rows(); each row is done, read back, sent, judged and recorded.
 
 # Behind number, values and the table's file, in newer results; no value has that column's name.
 RESULT_COLUMNS = ("outcome", "sentence", "seconds", "requests", "run")
@@ -20461,8 +20462,8 @@ def take_earlier(run: Run, table: Table) -> None:
         earlier += results_in(table.copy)
     own = run.logger.folder
     for _, journal in runs_of_task(own.parent, run.progress.task, own):
-        rows = [record for record in journal.records if isinstance(record, RowRecord)]
-        earlier += {row.key: row for row in rows}.values()  # of each the last record
+        # Of each row the last record.
+        earlier += {row.key: row for row in journal.records if isinstance(row, RowRecord)}.values()
     file = run.logger.hide(table.rows[0].table)
     # The last in this order counts: of what this table's own runs did, else of another table's.
     earlier.sort(
@@ -20505,7 +20506,7 @@ class RowRepeat(Repeat):
         sending = []  # steps that may send what was typed before, for all that is known of them
         for at, step in enumerate(table.steps):
             chooses = step.target.get("role") in CHOOSING and not step.act.key
-            if step.value or _SECRET_NAME.search(step.act.text):
+            if step.value or step.act.secret_names:
                 valued.append(at)
             elif valued and not chooses and step.act.name not in UNSENDING:
                 sending.append(at)
@@ -20602,9 +20603,10 @@ class RowRepeat(Repeat):
     def end(self, last: Act) -> None:
         self.read_back()
         checks = "; ".join(self.way.checks)
-        for _ in tries_to_read(self.run.clock) if self.checks != self.table.checks else ():
-            if self.is_there():
-                raise End(Outcome("completed", f"Windows shows it: {checks}"))
+        if self.checks != self.table.checks:  # else none names a value
+            for _ in tries_to_read(self.run.clock):
+                if self.is_there():
+                    raise End(Outcome("completed", f"Windows shows it: {checks}"))
         if checks:
             if not (self.run.session.has_model and all(one.holds for one in self.by_file())):
                 raise End(Outcome("not_proven", f"Windows does not show it: {checks}"))
@@ -20627,7 +20629,7 @@ def ask_about_table(run: Run, table: Table) -> None:
         there = (step.place.title, step.place.program)
         windows = [one for one in run.eyes.windows() if (one.title, one.program) == there]
         window = next(iter(windows), Window(0, *there))
-        site = run.controls.known(window) if _SECRET_NAME.search(step.act.text) else ()
+        site = run.controls.known(window) if step.act.secret_names else ()
         frame = replace(NO_LOOK.frame, window=window)
         acts = [*Typing(ControlCheck(hands), step.act, frame, []).steps()]
         if step.control.role == "combo box":  # maybe one from which it is chosen
@@ -20679,9 +20681,8 @@ def learn(run: Run, table: Table, row: RowRecord, first: int) -> None:
             fits = [run.actuator.put(run.actuator.person.answers, question) or ""]
         for number in numbered.keys() & fits:
             numbered[number].value = name
-    typed = "\n".join(step.act.text for step in table.steps)
     lost = {*values} - {step.value for step in table.steps}
-    lost |= table.hidden.keys() - _SECRET_NAME.findall(typed)
+    lost |= {*table.hidden}.difference(*(step.act.secret_names for step in table.steps))
     for step in table.steps:
         if step.target.get("role") and step.act.name != "drag":  # it is found wherever it stands
             step.look = replace(step.look, part=(0, 0, 0, 0))
