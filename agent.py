@@ -12239,7 +12239,7 @@ _FIELD_WORDS = _folded_words(
 
 QUOTED_NAME = re.compile(r"[\"'“„«‘](.{1,60}?)[\"'”“»’](?!\w)")
 READ_S = 0.4  # between two looks at the same control
-READS_MOST = 10  # so often one is read until it holds what was typed, or does not change any more
+READS_MOST = 10  # so often, until it holds what was typed or does not change any more
 READY_S = 60.0  # so long at most whoever knows controls may take to start, on a busy machine
 
 
@@ -20201,7 +20201,7 @@ def forget(name: str, root: Path) -> str:
 # Rows - what was shown, or is said in words, done for each row of a table, and told in a line each
 ####################################################################################################
 
-# Begin to read with do_rows(); each row is done, read back, sent, judged and recorded.
+# Begin to read with do_rows().
 
 # Behind number, values and the table's file, in newer results; no value has that column's name.
 RESULT_COLUMNS = ("outcome", "sentence", "seconds", "requests", "run")
@@ -20519,7 +20519,7 @@ class RowRepeat(Repeat):
         self.held = [ruling for ruling in self.by_file() if ruling.why == FILE_HOLDS_IT]
 
     def filled(self, text: str) -> str:
-        """Returns a part of a check with the row's values, of secrets, too."""
+        """Puts the row's values, those of secrets, too, into a text."""
         return self.secrets.fill(with_texts(text, self.row.values))
 
     def by_file(self) -> list[Ruling]:
