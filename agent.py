@@ -7059,8 +7059,8 @@ def _folded_words(text: str) -> frozenset[str]:
 # Words that tell what kind of thing it is, not which; in the languages of the tests.
 _ROLE_WORDS = _folded_words(
     "the a an button icon checkbox check box field input textbox text area link tab menu item"
-    " entry option radio dropdown combobox combo list row toolbar image label control element"
-    " window dialog bar"
+    " entry editor option radio dropdown combobox combo list row toolbar image label control"
+    " element window dialog bar"
     " der die das schaltfläche knopf taste symbol kontrollkästchen feld eingabefeld textfeld"
     " menüpunkt menüeintrag registerkarte verknüpfung auswahlfeld"
     " le la les l bouton icône case champ zone lien onglet élément liste"
@@ -12324,6 +12324,30 @@ class ControlCheck:
         is_named = hit.role not in CAPTIONS and is_name_of(said, hit.name)
         return is_named or is_name_of(said, cut(hit.value or "", 100))
 
+    def into_only_field(self, act: Act, frame: Frame) -> Act:
+        """Takes the place from a text that is aimed beside the only field of its window.
+
+        That field has the keyboard and no name of its own, the act names the window or just a
+        field, and at the place is nothing that can be pressed: it can be for nothing else.
+        """
+        window = frame.window
+        focus = self.one(None)
+        if not (act.text and act.places and window and focus):
+            return act
+        said = self.said_of(act)
+        is_meant = not name_words(said) or is_name_of(said, window.title)
+        takes_it = focus.role in TEXT_ROLES and not (focus.fixed or focus.password)
+        hit = self.one(to_point(act.places[0], frame.area)) or NO_CONTROL
+        hits_nothing = hit.role in CAPTIONS and hit.role not in FIELDS
+        fields = [one.who for one in self.known(window) if one.role in FIELDS]
+        is_only = fields == [focus.who] and not name_words(focus.name)
+        if not (is_meant and takes_it and hits_nothing and is_only):
+            return act
+        args = {**act.args}
+        del args["position"]
+        args.pop("element_name", None)
+        return replace(act, args=args)
+
     def told_of(self, deed: Deed) -> Deed:
         act = deed.act
         self.clicked = None
@@ -12520,7 +12544,13 @@ class Typing:
             return "in which letters choose a row"
         if to.fixed or to.role in TEXTLESS:
             return "which takes no text"
-        if not place or self.is_at(to, place):
+        # Editors in browsers have the keyboard in a field of a pixel, somewhere.
+        if not place or to.rect.contains(place) or min(to.rect[2:]) < FIELD_LEAST:
+            return ""
+        names = [self.check.said_of(self.act)]
+        for deed in self.done:  # a click on a field's caption was for that field
+            names += [hit.name for hit in deed.controls if hit.role == "text"]
+        if any(is_name_of(name, to.name) for name in filter(name_words, names)):
             return ""
         return "not what was clicked (without a position the text goes to it)"
 
@@ -12535,16 +12565,6 @@ class Typing:
             )
         if why:
             raise ToolError(f"the keyboard is in {name}, {why}; nothing was typed.", "no_field")
-
-    def is_at(self, to: Control, point: Point) -> bool:
-        """Tells whether a click there was for this field; one on its caption is."""
-        # Editors in browsers have the keyboard in a field of a pixel, somewhere.
-        if to.rect.contains(point) or min(to.rect[2:]) < FIELD_LEAST:
-            return True
-        names = [self.check.said_of(self.act)]
-        for deed in self.done:
-            names += [hit.name for hit in deed.controls if hit.role == "text"]
-        return any(is_name_of(name, to.name) for name in filter(name_words, names))
 
     def text(self, text: str, enters: bool) -> Iterator[Act]:
         """Types it, and where it arrives otherwise once more into the emptied field."""
@@ -13319,6 +13339,7 @@ def touch(run: Run, act: Act, look: Look) -> Deed:
     try:
         if not act.way:
             act = with_places(act, run.correction.place)
+            act = run.controls.into_only_field(act, look.frame)
         said = act
         aim: Aim = (act.name, [*targets_of(act)])
         insisted = not act.way and aim in progress.objected

@@ -318,6 +318,33 @@ class WhereItGoes(TypingCase):
                 deed = self.type(*fields, text="Olten", position=place, element_name=said)
                 self.assertEqual((deed.refused, self.desktop.log), ("", ["Olten"]))
 
+    def test_a_text_aimed_beside_the_only_field_goes_into_it_without_a_click_if_it_can_be_no_other(
+        self,
+    ) -> None:
+        editor, title = Field("Text Editor", NAME, "Dear "), Field("Letter", CITY, None, "window")
+        letter = replace(PLAIN, title="Letter - Notepad")
+
+        def deed(*fields: Field, said: str = "text field") -> agent.Deed:
+            given = {"text": "hello", "position": ON_CITY, "element_name": said}
+            return self.type(*map(replace, fields), window=letter, **given)
+
+        for said in ("text field", "Letter - Notepad", "the editor"):
+            with self.subTest(said=said):
+                self.assertEqual(deed(editor, title, said=said).refused, "")
+                self.assertEqual(self.desktop.log, ["hello"])
+                self.assertFalse([one for one in self.desktop.inputs if one[0] == "button"])
+        for fields, said in (
+            ([editor, title], "City"),  # which is named
+            ([replace(editor, name="Street:"), title], "text field"),
+            ([editor, Field("", Rect(100, 90, 200, 20))], "text field"),  # there are two
+            ([editor, Field("Bold", CITY, None, "button")], "text field"),
+            ([replace(editor, role="combo box"), title], "text field"),
+            ([replace(editor, fixed=True), title], "text field"),
+        ):
+            with self.subTest(fields=fields, said=said):
+                self.assertEqual(deed(*fields, said=said).refused, "no_field")
+                self.assertEqual(self.desktop.log, [])
+
     def test_nor_in_the_act_after_such_a_click_but_once_it_is_told_the_same_is_obeyed(self) -> None:
         """Systems whose tool for typing takes no place click first."""
         window = Field("Form", AREA, None, "window")
