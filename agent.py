@@ -4665,6 +4665,9 @@ TERMINALS <SHELLS>|(pythonw?[\d.]*|py|ipython|node|[gn]?vim\S*|\w*emacs|rgui|rte
 ADMINS (consent|credentialuibroker)\.exe
 WARDENS (smartscreen|msiexec|systemreset)\.exe
 CHAT_TITLES .*\b(whatsapp|telegram|slack|discord|messenger|teams|google chat|signal|wechat)\b.*
+CARDS .*\b(card ?number|cvv2?|cvc2?|security code|kartennummer|prufziffer|numero de (la )?carte
+    |cryptogramme|numero de (la )?tarjeta|numero (della )?carta|kaartnummer|kortnummer|numer karty
+    |cislo karty|kart numarasi|iban|tan|otp|one-time (code|password)|sms[- ]?code)\b.*
 ADMIN_TITLES (user account control|benutzerkontensteuerung|windows security$).*
 SAVING \b(saved?|changes|speichern|anderungen|enregistrer|guardar|zapisac|coxpahиtь)\b|保存
 FORMAT_TITLES (format|фopмat|格式).*
@@ -4708,7 +4711,8 @@ SHARES .*\b(forward\w*|redirect\w*|share|sharing|add people|invit\w+|delegat\w*|
     |weiterleit\w*|umleit\w*|freigeb\w*|freigabe|teilen|personen|einlad\w*|stellvertret\w*|partag\w+
     |transferer|compartir|reenvi\w*)\b.*
 # What somebody waits for an answer to, as no banner about cookies does.
-REQUESTS .*\b(requests?|applications?|approvals?|candidates?|pending|anfragen|antrage|bewerb\w+)\b.*
+REQUESTS .*\b(suggest(ions?|ed edits?)|vorschlage|comments|requests?|applications?|approvals?
+    |candidates?|pending|anfragen|antrage|bewerb\w+)\b.*
 GOES_ON_THERE (next|finish|install|start|ok|continue|weiter|fertig\w*|suivant|terminer|siguiente
     |finalizar|dalej|zakoncz|avanti|fine|дaлee)
 RULES (.* )?(rules?|inbox rules?|rules (and alerts|wizard)|regeln?|regel-assistent
@@ -4781,7 +4785,9 @@ RENAMING (shift\+)?f2|shift\+f6|<A_CLICK>\(.*\b(rename|umbenennen|renommer|cambi
 # Fields that only find something; a field of messages is none, whatever else its name holds.
 FINDING (?!.*\b(messages?|nachricht(en)?|mensajes?|messaggio|wiadomosc|comments?|kommentar\w*|repl(y
     |ies)|antwort\w*)\b)(.*(\b(search|such(en|feld|begriff)?|\w*(?<!be)suche|find(en)?|finde
-    |looking for|filter\w*|go to|recherch\w*|busc\w*|szuk\w*)\b|пoи|搜索).*)
+    |looking for|filter\w*|go to|recherch\w*|busc\w*|szuk\w*|destination|starting point|where to
+    |departure|arrival|origin|startpunkt|ziel|abfahrt|ankunft|depart|arrivee|origen|destino)\b
+    |пoи|搜索).*)
 SEARCHING <FINDING>|.*(user|benutzer|e-?mail|passwor|ad+ress|url|query|document|page \d|seite \d
     |editor|content|cell|zelle|\b[a-z]{1,3}\d+$)
 OPENS (.*\n)?(open|offnen|ouvrir|abrir|otworz|otkpыть|打开)( menu item)?\W*
@@ -4792,15 +4798,24 @@ PRESSING <A_CLICK>|enter|space|(alt\+)?\w
 PRESSES (?!right_click)<A_CLICK>
 PASTES ctrl\+(shift\+)?v|shift\+insert|win\+v
 WARNS .*(permanently|(can ?not|can't|never) be (undone|recovered|restored|reversed)|irreversibl\w*
-    |(will|is going to) be (deleted|removed|lost|gone|closed|erased|cancel+ed|wiped|reset|destroyed)
+    |(will|is going to) be (deleted|removed|lost|gone|closed|erased|cancel+ed|wiped|reset|destroyed
+    |sent|shared|submitted|charged|billed|published|transferred|replaced|overwritten)
     |for good\b|lose (all|your|access)|no (way|going) back|you (sign|agree|accept the)\b|binding
-    |unwiderruflich|nicht (ruckgangig|wiederhergestellt)|(wird|werden) (endgultig )?(geloscht
-    |geschlossen|entfernt|storniert)|fur immer|verbindlich|unterschreib\w{,5} sie|definitiv\w*
+    |unwiderruflich|nicht (ruckgangig|wiederhergestellt)|(wird|werden) (\S+ ){,4}(geloscht
+    |geschlossen|entfernt|storniert|gesendet|ubermittelt|verschickt|ubertragen|belastet|gebucht
+    |uberschrieben|ersetzt)|(gehen|geht) (\S+ )?verloren|fur immer|verbindlich
+    |unterschreib\w{,5} sie|definitiv\w*
     |sera (supprime|perdu|annule|ferme)\w*|seront (supprime|perdu)\w*|ne peut pas etre annule
     |pour toujours|para siempre|permanentemente|no se puede deshacer|se (eliminara|perdera|borrara
     |cancelara|cerrara)n?|sin vuelta|per sempre|verra eliminat\w*|na zawsze|zostanie usunie\w*).*
+# What says that no is no way out, and the one answer to a box that only tells something.
+LOST_BY_NO <WARNS>|.*\b(stay|remain|continue|resume|finish\w*|bleiben|fortsetzen|rester
+    |continuer|seguir|continuar|keep|undo|restore|recover\w*|behalten|wiederherstell\w*|garder|conserver
+    |mantener|conservar|mantenere|behalla|bewaren|zachowac)\b.*
+OKAY (ok(ay)?|aceptar|accepter|d'accord|accetta|akceptuj|tamam|xopoшo|确定|好|확인|はい|了解)\W*
 ASKS <WARNS>|.*\?(\W.*)?|.*\b(access(es)? to your|zugreifen|acceder a|permissions?)\b.*
 CANCELS cancel|abbrechen|annuler|cancelar|anuluj|otmeha|取消|annulla|annuleren|avbryt|deny|ablehnen
+    |annuller|peruuta|zrusit|iptal|vazgec|megse|renunta|akypo|скасувати|キャンセル|취소
 DECLINES <CANCELS>|(go )?back|close|(maybe )?later|not now|dismiss|never ?mind|(stay|keep|no)\b.*
     |(not|don't) .*|zuruck|schliessen|spater|nein|nicht .*|behalten|retour|fermer|plus tard|non
     |atras|cerrar|wstecz|nie|нет|hazaд|否
@@ -4994,7 +5009,8 @@ LOOKS (?!(?!.{4,9} (and|und) (replace|ersetzen)\W*$).*\b(and|und|then|et|oder|or
     |&)\b)(\S+ ){1,3}(anzeigen|ansehen|suchen|sortieren|filtern)|columns?|spalten|(filter
     |suche) (leeren|zurucksetzen)|liste aktualisieren|< ?back|next ?>|\.\.\.)\W*|
 # Forms that only show, find or format something, and programs whose forms change a document only.
-FORM_SHOWS (find|search|go to|goto|zoom|font|character|page setup|print setup|paragraph|tabs?
+FORM_SHOWS (open|offnen|ouvrir|abrir|apri|find|search|go to|goto|zoom|font|character|page setup
+    |print setup|paragraph|tabs?
     |borders?|styles?|columns?|filter|sort|view|symbol|special characters?|word count|spelling
     |colou?rs?|format (cells|text|shape|picture|chart|axis)|(edit\s|add\s)?(bookmark|favou?rite)s?
     |schrift\w*|suchen|gehe zu|seite einrichten|absatz|zeichen|seiteneinrichtung|sortieren|ansicht
@@ -5022,6 +5038,8 @@ HIDDEN_FILE (.*\n)?\.[^\n]*
 BARE_FILE (.*\n)?(?!(?i:<SHELL_FOLDERS>)(\n|$))[^.\n]+
 ENDS_AS_IT_SAYS (?!.*\(\*\.\w).*|.*".*
 ADDS_ENDINGS winword\.exe|excel\.exe|powerpnt\.exe|mspaint\.exe|wordpad\.exe
+TRACKS track|verfolgen|suivre|seguir|segui|traccia|volgen|spara|sledz|sledovat|takip et|zoek\w*
+    |sok|cerca|pesquisar|szukaj|hledat|ara|hae|etsi|hitta
 TAKES_OVER ok|apply|save.*|submit|done|next\W*|continue|send|finish|create|update|confirm|sign in
     |ubernehmen|speichern|fertig.*|weiter\W*|enregistrer|valider|guardar|aceptar|zapisz|确定
 # What keeps what was changed, and tabs and menus that only hold what changes something.
@@ -5100,7 +5118,18 @@ WATCHES (?!.*(?<!how )(?<!what )\b(to|pour|para|zum?) <VERBS>)(<POLITE>\s){,6}((
     |nous) dire|ferme\w*|verifie\w*|consulte\w*|savoir|ecoute\w*|va(s|is)? (sur|a|aux?|dans)|aller
     |mira\w*|ver|ve (al?|si)|lee|leer|busca\w*|encuentra\w*|encontrar|muestra\w*|mostrar\w*
     |ensena\w*|di(me|game|nos)|decir(me|nos)|dame (el|la|los|las)|cierra|comprueba\w*|comprobar
-    |verifica\w*|compara\w*|visita\w*|saber|averigua\w*)\b(?!').*)
+    |verifica\w*|compara\w*|visita\w*|saber|averigua\w*
+    |abn|abra|ac|anoiξe|apn|apne|apri|arata|avaa|bekijk|beratta|biдkpии|bul|cerca|citeste|ckaжи
+    |consulte|controleer|controlla|deschide|diga|diga-me|dimmi|encontre|etsi|fammi vedere|finn
+    |fortell|fortæl|gaseste|goster|guarda|haиди|hitta|katso|keresd|kerro|kijk|kolla|las|lees|leggi
+    |leggimi|leia|leta|lue|læs|mostra|mostra-me|mostrami|mostre|mutasd|najdi|nayta|nezd|nyisd|oku
+    |olvasd|oppna|otevri|otkpoи|otworz|pokaz|powiedz|precti|procure|przeczytaj|sag mig|se|shfaq
+    |sjekk|sog|sok|soyle|sprawdz|tarkista|tjek|toon|trova|ukaz|vedi|veja|verifique|vertel|vind|vis
+    |visa|zjisti|zkontroluj|znajdz|zobacz|zobraz|zoek|βpeσ|δeiξe|δiaβaσe|зhaиди|пocmotpи|пokaжи
+    |пpobepь|пpoчtи|пpoчиtaи)\b(?!').*)
+# One question that is no request.
+ASKS_ONLY (?!\W{,3}(<POLITE>|<VERBS>)\b)(?!.*(,|\b(and|und|et|y|then|dann)) (<POLITE>\s)?<VERBS>\b)
+    [^.!?;:]*\?\W{,9}
 # What only adds to such a clause: no verb, a condition, or what is not to be done.
 ADDS (?!(<WATCHES>)$)((?!.*\b(should|must|shall|needs?|has to|ought|be|soll\w*|muss|mussen|doi(t
     |vent)|debe\w*|<INFINITIVES>)\b)<BEFORE_A_NOUN>\b.*|(<PLACED>)(\s<BEFORE_A_NOUN>)?(\s\S+){1,2}
@@ -5139,13 +5168,14 @@ BANNERS (?=.*\b(all|only|necessary|essential|required|alles?|nur|notwendige\w*|e
     |alles?|nur|notwendige\w*|erforderliche|essenzielle|auswahl|ablehnen|akzeptieren|zulassen
     |erlauben|annehmen|zustimmen|tout|toutes?|les|accepter|refuser|continuer|sans|aceptar|rechazar
     |notice|banner|this|the|todo|todas|las|accetta|rifiuta|tutti|i|zaakceptuj|odrzuc|wszystkie)\W*)+
+SHOWS_LAST \s*(\S+ ){1,3}(anzeigen|ansehen|einblenden|ausblenden|anschauen)\W*
 # What does the same where a page says that it is about cookies, and what finds where it searches.
 AGREES (accept|allow|agree|reject|decline|i agree|save (preferences|settings|choices)|ablehnen
     |akzeptieren|zustimmen|einverstanden|accepter|refuser|aceptar|rechazar)\W*
 GOES (go|ok|los)\W*
 SEARCHES (?!.*(ad+ress|url)).*\b(search|find|such\w*|recherch\w*|busc\w*|cerca)\b.*
 # What takes over or begins what a task bids, and what may stand beside a verb that it has.
-NEUTRAL \b(it|this|all|now|selected|page|changes|draft|form|source|text|entry|date|and|close
+NEUTRAL \b(it|this|toggle|all|now|selected|page|changes|draft|form|source|text|entry|date|and|close
     |continue|new|und|seite|anderungen|entwurf|formular|quelltext|eintrag|datum|schliessen|weiter
     |neu(e[rsn]?)?)\b
 DONE (save|edit|add|insert|update|write|create|continue|proceed|start|apply|done|finish(ed)?|close
@@ -5185,7 +5215,8 @@ PLAYS seek\w*|scrub\w*|progress|volume|playback|lautstarke|fortschritt|wiedergab
 LIKES (like|follow|subscribe|endorse|recommend|befriend|join|(up|down)?vote|rsvp|gef[äa]llt mir
     |j.aime|aimer|suivre|s.abonner|rejoindre|me gusta|seguir|unirse|suscribirse|folgen|abonnieren
     |beitreten|liken|empfehlen|vernetzen)
-REACTS (.*\n)?((super )?(un)?(<LIKES>|fork|star|react|going|attend|wave|connect)\W*
+REACTS (.*\n)?(.*\b\d+ reactions?\b.*
+    |(super )?(un)?(<LIKES>|fork|star|react|going|attend|wave|connect)\W*
     |(super )?(un)?(<LIKES>|star|react|wave)( (to|at))? (this(?! (guide|link|path|route|step)s?\b)
     |now|back)\b.*|add (as a )?friend\b.*|(.*\s)?als freund(in)? hinzufugen\W*)
 # As Windows has it, since names begin with capitals; what has an article is no name.
@@ -5200,6 +5231,7 @@ DOWNLOADS (.*\n)?(<GETS>\b(?!'|\s(speed|cent(er|re)|manager|folder|history|guide
     |odp|rtf|epub|ics|vcf|torrent|<RUNS>)(\W.*)?)
 KEPT_AT_ONCE .*(google docs|google sheets|google slides|autosaved|automatisch gespeichert
     |word online|confluence|notion|onenote|obsidian|sticky notes|kurznotizen|google keep
+    |docx? - (saved|gespeichert|enregistre|guardado|salvato|opgeslagen|sparad|zapisano)
     |notes - icloud|evernote|simplenote|joplin|logseq|standard notes|airtable|dropbox paper|quip
     |figma|miro|access)\b.*
 """)
@@ -5394,7 +5426,8 @@ NAMED = SEEN.union(
 )
 # A clause with one of these in front commands nothing by its last word.
 NO_COMMANDS = frozenset(
-    "never keep undo cancel no not don't how what why nicht nie keine wie was warum".split()
+    "never keep undo cancel no not don't how what why nicht nie keine wie was warum ne jamais nunca"
+    " aldri aldrig nooit mai nigdy".split()
 )
 # What forbids what a task names beside one of these, in the same sentence.
 FORBIDDING = frozenset("not never don't no without nicht nie niemals kein keine ohne".split())
@@ -5422,6 +5455,13 @@ def is_in_task(said: str, task: str, behind: Collection[str] = ()) -> bool:
     return False
 
 
+def is_stem(said: str, task: str) -> bool:
+    """Tells whether the task names a file so, whose ending Windows may not show."""
+    before = [task[: ending.start()] for ending in re.finditer(r"\.\w{2,4}\b", task)]
+    named = [f" {text}".lower().replace('"', " ").endswith(f" {said.lower()}") for text in before]
+    return len(said) > 2 and any(named)
+
+
 # Where a label says something else; a question, which commands nothing, keeps its sign.
 CLAUSES_END = r"[.,;:!()…|–—/\"<>\[\]\n]|(?<=\?)|\b(?:and|und|et|or|oder|ou)\b"
 # What leaves a dialog without an answer, or only goes on in it; and no, which is one.
@@ -5429,11 +5469,16 @@ ANSWERS = {
     "leaves": """
         =close, =schließen, =fermer, =cerrar, =закрыть, =cancel, =later, =not now, =no thanks,
         =nicht jetzt, =nein danke, remind me later, =skip, =später, =jetzt nicht, später erinnern,
-        =überspringen, =help, =back, =next, =details, =more, =more details, =browse, =learn more,
-        =abbrechen, =hilfe, =zurück, =weiter, =durchsuchen, =mehr, =mehr details, =annuler, =aide,
-        =retour, =suivant, =parcourir, =cancelar, =ayuda, =atrás, =siguiente, =examinar, =anuluj,
-        =pomoc, =wstecz, =dalej, =отмена, =справка, =назад, =далее, =取消, =帮助, =上一步,
-        =下一步""",
+        =überspringen, =help, =back, =details, =more, =more details, =browse, =learn more,
+        =abbrechen, =hilfe, =zurück, =durchsuchen, =mehr, =mehr details, =annuler, =aide,
+        =retour, =parcourir, =cancelar, =ayuda, =atrás, =examinar, =anuluj, =pomoc, =wstecz,
+        =отмена, =справка, =назад, =取消, =帮助, =上一步, =tillbaka, =terug, =indietro,
+        =voltar, =zpět, =geri, =tilbage, =tilbake, =takaisin, =avbryt, =annulla, =annuleren,
+        =peruuta, =zrušit, =vazgeç, =annuller, =mégse, =stäng, =sluiten, =chiudi, =fechar,
+        =zavřít, =kapat, =luk, =lukk, =sulje, =zamknij""",
+    "goes ahead": """
+        =next, =weiter, =suivant, =siguiente, =dalej, =далее, =下一步, =nästa, =næste, =neste,
+        =seuraava, =volgende, =avanti, =próximo, =další, =ileri, =tovább""",
     "goes on": """
         =ok, okay, save, open, find, search, select, choose, add, new, insert, rename, edit, apply,
         done, use, sort, filter, view, show, go, next, continue, browse, copy, import, export,
@@ -5454,12 +5499,22 @@ ANSWERS = {
         tout accepter, guardar, abrir, buscar, aplicar, añadir, agregar, aceptar, =sí, crear,
         salva, apri, cerca, applica, aggiungi, zapisz, otwórz, szukaj, zastosuj, dodaj, =tak,
         сохранить, открыть, найти, применить, добавить, готово, =да, 保存, 打开, 确定, 应用""",
-    "refuses": "no, nein, non, nie, нет, 否, keep, behalten, don't run, nicht ausführen",
+    "refuses": """
+        no, nein, non, nie, нет, 否, keep, behalten, don't run, nicht ausführen, nej, nee, não,
+        hayır, no, ei, don't update, nicht aktualisieren, ne pas mettre à jour, no actualizar""",
+    # What bars somebody else, or only says no where it stands beside what lets them.
+    "bars": """
+        block, deny, refuse, don't allow, never allow, don't trust, disallow, decline, blockieren,
+        verweigern, nicht zulassen, nicht erlauben, nie zulassen, ablehnen, bloquer, refuser,
+        ne pas autoriser, ne jamais autoriser, bloquear, no permitir, denegar, blocca, nega,
+        non consentire, blokkeren, niet toestaan, weigeren, blokuj, odmów, nie zezwalaj, neka,
+        blockera, tillåt inte, avvis, bloker, estä, engelle, reddet, blokovat, zakázat""",
 }
 # What labels say that only show, find or lead on: by a verb in front or at the end, or as a whole.
 LOOKING = {
     "looks": """
         show, view, see, find, search, filter, sort, expand, collapse, zoom, preview, browse,
+        datensatz, letzter, letzte, letztes, erster, erste, erstes,
         compare, read, learn, more, fewer, details, info, information, help, about, next, previous,
         prev, refresh, reload, select, choose, first, last, newest, oldest, newer, older, latest,
         earlier, later, cheapest, lowest, highest, fastest, closest, all+, related, similar,
@@ -5636,6 +5691,18 @@ ACTING = {
         отозвать, подтвердить, отменить, подписать, согласовать, утвердить, отклонить, принять,
         заблокировать, разблокировать, расторгнуть, зарегистрировать, подать, сохранить, перевести,
         списать, начислить, закрыть счёт, підтвердити, скасувати, підписати
+        publicera, legitimera, skicka, betala, avboka, beställ, byt, flytta, förläng, köp, lämna,
+        makulera, överför, radera, anmäl, betal, bestil, bestill, indsend, opsig, avbestill,
+        afbestil, forny, overfør, slet, kjøp, køb, tilmeld, frameld, verlaten, verzenden,
+        bestellen, annuleer, betaal, verwijder, afmelden, bevestig, verleng, plaatsen, zamawiam,
+        kupuję, przedłużam, potwierdzam, akceptuję, zgadzam, rezygnuję, opłać, złóż, dołącz,
+        opuść, zatwierdź, dokončit, objednat, zaplatit, odeslat, odebrat, opustit, prodloužit,
+        maksa, tilaa, lähetä, poista, ilmoittaudu, irtisano, siirrä, poistu, öde, onayla, gönder,
+        sipariş ver, iptal et, satın al, katıl, ayrıl, ολοκλήρωση, πληρωμή, αποστολή, υποβολή,
+        διαγραφή, ακύρωση, επιβεβαίωση, αγορά, plătește, trimite, confirmă, anulează, comandă,
+        megrendel, küldés, törlés, jóváhagy, lemond, elfogad, paguaj, entregar, submeter, aderir,
+        encomendar, aceitar, sair do, acconsento, disdire, ordina, abbandona, iscriviti, quitter,
+        résilier, demande de, abandonar, salir del, on/off, krankmelden, ummelden, zurücktreten
         承認, 確定, 確認, 取り消, 取消, 申請, 登録, 承諾, 拒否, 解約, 署名, 批准, 确认, 撤销, 保存,
         签署, 拒绝, 申请, 승인, 확인, 취소, 해지, 신청, 삭제, 등록, 거부, 서명"""
 }
@@ -5708,9 +5775,12 @@ def acts(label: str) -> bool:
 
 def is_wanted(label: str, task: str) -> bool:
     """Tells whether each word of a label begins as one of a sentence does that forbids nothing."""
-    meant = {*re.findall(r"\b\w{1,5}", re.sub(PATTERNS["NEUTRAL"], "", label))} - ARTICLES
+    name = re.split(r"[,(:]| along with ", label)[0]  # what follows are details
+    meant = {*re.findall(r"\b\w{1,5}", re.sub(PATTERNS["NEUTRAL"], "", name))} - ARTICLES
     for sentence in re.split(r"(?<=[.;!?])\s", fold(re.sub(PATTERNS["QUOTED"], "it", task))):
-        begins = {*re.findall(r"\b\w{1,5}", sentence)}
+        words = re.findall(r"\w+", sentence)
+        begins = {word[:5] for word in words}
+        begins |= {(words[-1] + word)[:5] for word in words}  # "schalte ... ein": einschalten
         if meant and meant <= begins and FORBIDDING.isdisjoint(re.findall(r"[\w']+", sentence)):
             return True
     return not task
@@ -5737,7 +5807,9 @@ def only_looks(label: str, about: str) -> str:
     as_one = "leads" if agrees or searches or asks or has_form("LEADS_WHOLE", line) else ""
     looks = ""
     for clause in re.split(f"{CLAUSES_END}|&", re.sub(r"\b\d+\b", "", line)):
-        if clause.strip():
+        if has_form("SHOWS_LAST", clause):
+            looks = looks or "yes"
+        elif clause.strip():
             first = clause.split()[0]
             found = said_by(clause, "looks")
             begins = "looks" in said_by(first, "looks")
@@ -5780,9 +5852,18 @@ answer | decides=yes | does=<A_CLICK>|space | in=(split )?button
      | label=(?!(.*\n)?(<FORM_GOES_ON>)$).+
 answer | decides=yes | does=<A_CLICK>|space | in=(split )?button | control=unnamed | label=
 answer | decides=yes | does=enter|alt\+\w | owned=yes
+answer | bidden= | cancels=yes | does=<A_CLICK>|space | in=(split )?button | dialog=(?!left).*
+     | runner= | title=(?!<FORM_SHOWS>$|<FILTERS>$).* | about=(?!<FILE_FIELDS>$|<LEADS_ON>$).+
+     | label=(?!(.*\n)?(<MORE_OR_LESS>|<LEAVING>|(<FINDS>|<TRACKS>)\W*)$).+ | looks=|leads
+answer | bidden= | cancels=yes | does=<A_CLICK>|space | in=(split )?button | dialog=(?!left).*
+     | runner= | title=(?!<FORM_SHOWS>$|<FILTERS>$).* | about=(?!<FILE_FIELDS>$).+
+     | label=(.*\n)?(<OKAY>|<GOES_ON_THERE>|apply|start|iniciar|starten|<KEEPS>)\W*
 answer | in=(split )?button | dialog=(?!left).* | does=<A_CLICK>|enter|space | about=<WARNS>
 answer | in= | control= | does=enter|space|alt\+\w
      | title=(confirm\w*|warning|question|attention|bestatigen|warnung|frage|are you sure.*)
+answer | in= | control= | does=<A_CLICK> | label=(?!(.*\n)?<LEAVING>$).+
+     | title=.*\b(already exists|exists already|existiert (bereits|schon)|existe deja|ya existe
+    |overwrite|uberschreiben|ersetzen\?|replace\?)\b.*
 pay | in=button | label=(.*\n)?(book|order|reserve|yes|continue|complete|finish|buchen|weiter)\W*
      | about=.*([$€£¥₽]\s?\d|\d\s?([€₽]|eur|usd)).*
 answer | dialog=|line | does=<PRESSING> | program=<EXPLORER> | title=<FORMAT_TITLES>
@@ -5791,7 +5872,8 @@ delete | label=(.*\n)?(.*\W)?(reject all|ablehnen)\b.* | about=(?!<COOKIES>$).*
 delete | label=(.*\n)?(.*\W)?(reject all|ablehnen)\b.* | about=(?!<COOKIES>$).*
      | program=<BROWSERS> | about=<REQUESTS>
 delete | label=(.*\n)?(.*\W)?(reject all|ablehnen)\b.* | about=(?!<COOKIES>$).*
-     | program=<BROWSERS> | title=<REQUESTS>|.*\b(orders|changes|members|invoices)\b.*
+     | program=<BROWSERS>
+     | title=<REQUESTS>|<KEPT_AT_ONCE>|.*\b(orders|changes|members|invoices)\b.*
 delete | label=(.*\n)?(trash|(recycle )?bin|papierkorb|corbeille|papelera|cestino|kosz)\W*
      | in=(split )?button|image|menu item | program=<BROWSERS>|<MAILS> | does=<A_CLICK>|enter|space
 delete | does=<DELETE_KEYS> | in=<ROWS> | program=(?!excel).*
@@ -5815,6 +5897,7 @@ move | does=ctrl\+[xyz]|alt\+(shift\+)?backspace | in=(?!edit|field).* | program
 move | program=<EXPLORER>|<FILERS> | dialog=(?!left).* | does=<A_CLICK>|enter|space
      | label=(.*\n)?<UNDOES>
 run | program=<EXPLORER> | does=<A_CLICK>|enter|space | in=menu item | dialog=(?!left).*
+     | looks=|leads
      | label=(?!(.*\n)?(<MENU_SHOWS>)\W*$).+
 move | does=ctrl\+[xyz] | in=<ROWS> | owned=yes
 move | label=(.*\n)?(cut|ausschneiden|couper|cortar|wytnij|bыpeзatь|剪切)\W* | program=<EXPLORER>
@@ -5834,9 +5917,12 @@ send | unsent=yes | enters=yes | runner=(?!web).* | control=(?!<FINDING>).+
      | title=(?!<KEPT_AT_ONCE>).*
 send | unsent=yes | enters=yes | runner=(?!web).* | line=\??(<DATA>)
 send | unsent=yes | does=<A_CLICK>|space | in=(split )?button|menu item|(hyper)?link|image|control
-     | label=(?!(.*\n)?<LEAVING>$).*
+     | label=(?!(.*\n)?(<LEAVING>|(<FINDS>|<TRACKS>)\W*)$).*
 send | unsent=yes | does=<A_CLICK> | in=|field|document|pane|group|text|window
      | label=(?!(.*\n)?(<FIELD_WORDS>|<LEAVING>)$).+
+send | program=<CHATS> | in=(split )?button | does=<A_CLICK>|enter|space | dialog=(?!left).*
+     | label=(.*\n)?(forward|weiterleiten|transferer|reenviar|inoltra|doorsturen|vidarebefordra
+    |przekaz|encaminhar|preposlat|ilet)\W*
 send | does=ctrl\+enter | program=(?!<EDITORS>|<TERMINALS>|<STUDIOS>).*
 send | does=alt\+s|ctrl\+(shift\+)?enter | program=<MAILS>
 send | text=.+ | in=<ROWS> | program=<BROWSERS>|<MAILS>
@@ -5850,6 +5936,7 @@ close | does=(ctrl\+)?alt\+(shift\+)?(win\+)?f4
 close | does=ctrl\+(w|f4|q|shift\+[wq]) | program=(?!explorer).*
 close | does=f5|ctrl\+(f5|r|shift\+r)|alt\+(left|home) | program=<BROWSERS> | line=\??\s*[^?\s].*
 overwrite | does=ctrl\+s | lost=yes | owned=
+overwrite | does=ctrl\+s | bidden= | title=[*●•].*|.*[*●•]\W* | owned= | program=(?!<BROWSERS>).*
 overwrite | does=s | opened=<BAR_KEYS> | lost=yes
 overwrite | does=(shift\+)?f12|alt\+shift\+f2 | lost=yes | program=<EDITORS>
 overwrite | text=.+ | last=<SELECTING> | control=(?!.*(search|such|ad+ress)).*
@@ -5869,6 +5956,9 @@ overwrite | changed=yes | label=(.*\n)?ok\W* | owned=yes | dialog=line|form
 overwrite | changed=yes | owned=yes | title=<SAVE_TITLES> | enters=yes | dialog=(?!left).*
 overwrite | bidden= | quoted= | title=<KEPT_AT_ONCE> | text=.*\S.* | runner=|console
      | control=(?!.*(search|such|ad+ress)).*
+overwrite | bidden= | title=<KEPT_AT_ONCE> | in=<FIELDS_THERE>|pane| | runner=|console
+     | does=(shift\+)?(delete|backspace)|ctrl\+(delete|backspace|[xv])
+     | control=(?!<FINDING>|<ADDRESS_BAR>).*
 rename | text=.+ | named= | program=<EXPLORER> | control=name|nom|nombre|dateiname
      | in=edit | owned=
 rename | does=f2 | program=<SYSTEM_TOOLS>|<FILERS>
@@ -5894,7 +5984,7 @@ share | program=<CHATS>|(obs(32|64)?|streamlabs.*|xsplit.*)\.exe | does=<A_CLICK
      | dialog=(?!left).* | label=(.*\n)?(?!mute\b|stummschalt)(<SCREENS>)
      | in=(split )?button|(list|menu) item|tab|image|pane|group|
 share | program=<CHATS> | title=<CALLS> | does=<A_CLICK>|enter|space | dialog=(?!left).*
-     | in=(split )?button|(list|menu) item | control=(?!(<CALL_SHOWS>)\W*$).+
+     | in=(split )?button|(list|menu) item | control=(?!(<CALL_SHOWS>)\W*(,.*)?$).+
 share | program=<CHATS> | does=ctrl\+shift\+[^vz]|(ctrl\+)?alt\+shift\+\w|alt\+[acdhmpqrstuvwy]
     |alt\+win\+k
 share | title=cast|project|projizieren|(.*\b)?(what to share|bluetooth file transfer
@@ -5940,11 +6030,23 @@ install | title=.*\b(add-?ons|chrome web store|extensions)\b.* | in=button
 share | title=.*\b(google (accounts|konten)|comptes google|device activation)\b.*
      | about=.*(cancel|abbrechen|annuler|back to safety|user code).*
      | label=(.*\n)?(continue|continuer|weiter|allow)\W*
+share | program=<BROWSERS> | in=(split )?button|link | does=<A_CLICK>|enter|space
+     | label=(.*\n)?(<AGREEING>|(allow|approve|grant|authori[sz]e|confirm|akzeptieren|zulassen
+    |erlauben|zustimmen|accepter|autoriser|permitir|consenti|accetta)\b.*)
+     | about=.*\b(wants? (to )?access|access(es)? to your|permissions requested
+    |angeforderte berechtigungen|zugriff auf (ihr|dein)\w*|acceder a (votre|vos|tu|su)
+    |vuole accedere|wil toegang)\b.*
+share | program=<BROWSERS> | in=(split )?button | does=<A_CLICK>|enter|space
+     | label=(.*\n)?(next|continue|confirm|weiter|fortfahren|suivant|continuer|siguiente)\W*
+     | about=.*\b(code (displayed|shown) on (your|the)|code, der auf|code affiche sur).*
+share | in=button | label=(.*\n)?ok\W*|<KEEPS> | title=<RULES>|.*\bfilter\w*\b.*
+     | about=.*\b(forward|redirect|weiterleit|umleit|transf[eé]r|reenvi|inoltr|doorstu|vidarebefor
+    |przeka)\w*.*
 share | in=button | label=<SAVES> | about=.*\b(forward|redirect|weiterleit|transfer)\w* .*@.*
 send | program=<BROWSERS>|<CHATS> | in=(split )?button|menu item|checkbox|switch|image|control
-     | does=<A_CLICK>|enter|space | label=<REACTS>
+     | does=<A_CLICK>|enter|space | label=<REACTS> | told=
 send | program=<BROWSERS>|<CHATS> | in=(split )?button|menu item|checkbox|switch|image|control
-     | does=<A_CLICK>|enter|space | called=<REACTS_TO>
+     | does=<A_CLICK>|enter|space | called=<REACTS_TO> | told=
 send | program=<BROWSERS> | in=button | title=(?!<MAIL_TITLES>$).*
      | label=(.*\n)?(reply|comment|antworten|kommentieren|repondre|commenter)\W*
 # What a page says of money or of a contract, as in "Transfer of 500 EUR" and "29 EUR a month".
@@ -6026,14 +6128,16 @@ terminal | runner=shell | does=shift\+z | last=shift\+z
 overwrite | runner=shell | does=ctrl\+[sox] | title=.*\b(nano|pico|micro|joe|emacs)\b.*
 terminal | does=right_click|ctrl\+(shift\+)?v|shift\+insert|open_app | program=<TERMINALS>
 password | text=.+ | in=|field | title=<PASSWORD_TITLES>
+password | text=.*\d.* | named= | in=edit|combo box|field | control=<CARDS>
+password | does=<A_CLICK>|enter|space | control=.*(••|\*\*\*).* | in=(list|menu) item
 secret | text=.*\{\{\s*\w+\s*\}\}.*
 password | program=<SAFES> | does=ctrl\+(shift\+)?[a-z]|double_click|(double|triple)_click\(.*
 password | program=<SAFES> | does=<A_CLICK>|enter|space | in=(split )?button|menu item
      | dialog=(?!left).* | looks=|leads | label=.+
 copy | holds_secret=yes | does=ctrl\+(shift\+)?[cx]|ctrl\+insert|shift\+delete|drag
 copy | holds_secret=yes | label=<COPIES>
-admin prompt | program=<ADMINS>
-admin prompt | program= | title=<ADMIN_TITLES>
+admin prompt | program=<ADMINS> | dialog=(?!left).*
+admin prompt | program= | title=<ADMIN_TITLES> | dialog=(?!left).*
 run | does=<A_CLICK> | program=<EXPLORER> | in=menu item|button| | label=<OPENS> | kind=|runs
 run | runs=.+ | runner=(?!shell|web|console).*
 unknown | runs=.+ | runner=console
@@ -6069,7 +6173,7 @@ system | program=<SYSTEM_TOOLS> | does=<A_CLICK>|enter|space | in=<PRESSED> | di
 system | title=<SETTINGS> | program=applicationframehost\.exe | does=<A_CLICK>|enter|space
      | in=<PRESSED> | dialog=(?!left).* | looks=|leads | label=(?!(.*\n)?(<PERSONAL>)$).+
 weighty | title=<WEIGHTY> | program=<BROWSERS> | does=<A_CLICK>|enter|space | in=(split )?button
-     | dialog=(?!left).* | looks=|leads | label=.+
+     | dialog=(?!left).* | looks=|leads | label=.+ | told=
 weighty | title=<WEIGHTY> | program=<BROWSERS> | does=<A_CLICK> | in=(hyper)?link|menu item
      | label=(.*\n)?(run|build|execute|deploy|start|stop|restart|scale|trigger)\b.*
 weighty | program=<LEDGERS> | title=(?!<LEDGERS_LOOK>$).* | enters=yes
@@ -6085,6 +6189,7 @@ run | program=<FILERS> | does=((ctrl|alt|shift)\+)*enter|(double|triple)_click |
 move | program=<FILERS> | does=(shift\+)?f[5-8]
 run | program=<FILERS> | text=.+ | in=combo box | enters=
 move | program=<FILERS> | does=<A_CLICK>|space | in=button|menu item | dialog=(?!left).*
+     | looks=|leads
      | looks=|leads | label=.+
 run | program=<START>|<LAUNCHERS> | does=<A_CLICK>|enter | in=list item|button|menu item | owned=
      | control=(?!((<SHOWN_PROGRAMS>)(, .*)?|<LOOKING>|all( apps)?|power|unnamed)$).+
@@ -6135,7 +6240,7 @@ run | program=<BROWSERS> | in=button | about=(.*; )?(cancel|abbrechen|annuler)(;
 run | program=<STUDIOS> | in=(split )?button|link | label=(.*\n)?(run|start|debug|sync|push)\b.*
 run | program=<STUDIOS> | in=list item | does=<A_CLICK>|enter
      | control=(run|tasks|terminal|debug|test|git\w*|npm|python|jupyter|notebook|extensions): .*
-run | program=pythonw?\.exe|ssms\.exe | does=f5|ctrl\+e
+run | program=pythonw?\.exe|ssms\.exe | does=f5|ctrl\+e | holds=(?!<READS_ONLY>$).*
 run | program=<STUDIOS> | enters=yes | line=\??(?!<PALETTE_SHOWS>$)>.*
 run | program=<STUDIOS> | enters=yes | line=\??(?!<PALETTE_SHOWS>$)[^?].*
      | control=.*(command to run|palette).*
@@ -6160,7 +6265,7 @@ run | does=<A_CLICK>|enter | program=<BROWSERS>|<MAILS> | kind=|runs
      | label=(.*\n)?(open|offnen|open file|datei offnen|ouvrir( le fichier)?)\W*
 run | enters=yes | program=<EXPLORER> | runner= | label=<RUNNABLE>
 run | enters=yes | program=<EXPLORER> | opened=<A_CLICK>\(<RUNNABLE>
-unknown | plain= | looks=|leads | does=<PRESSES>|enter|space
+unknown | plain= | told= | looks=|leads | does=<PRESSES>|enter|space
      | in=(split )?button|menu item|control|image|switch
      | dialog=(?!left|line|form).* | label=(?!(.*\n)?(<FORM_GOES_ON>|<WHOLE_MENUS>)$).+
      | title=(?!<FORM_SHOWS>$).*
@@ -6373,6 +6478,8 @@ LOCAL_PATH = r"[A-Za-z]:(?:\\[^\\/:*?\"<>|{}\n]*)*"
 def bids(task: str) -> bool:
     """Tells whether a task bids more than to look: a clause of it has a verb of its own."""
     said = re.sub(PATTERNS["LISTED"], "", re.sub(PATTERNS["QUOTED"], "it", task))
+    if said.rstrip().endswith("?") and has_form("ASKS_ONLY", said):
+        return False  # in whatever language
     clauses = re.split(PATTERNS["CLAUSES"], said)
     verbs = [clause for clause in clauses if not has_form("ADDS", clause)]
     return not verbs or not all(has_form("WATCHES", clause) for clause in verbs)
@@ -6439,10 +6546,12 @@ def kind_of_item(attempt: Attempt, window: Window, label: str, does: str) -> str
     if picked and (has_form("OPENS", label) or not name):
         name = picked[1]
     opens = [name] if has_form("ENDING_KNOWN", name) else []
+    said = [f"{kind} {name}" for kind in ("folder", "ordner", "dossier", "carpeta", "is in")]
+    said += [f"{name} folder"] + [name] * has_form("ENDING_SHOWS", name)
+    shows = any(is_in_task(one, attempt.task) for one in said)
+    if shows:
+        opens = opens or ["folder"]
     if explores:  # it leaves endings out: only the folder knows
-        said = [f"{kind} {name}" for kind in ("folder", "ordner", "dossier", "is in")]
-        said += [f"{name} folder"] + [name] * has_form("ENDING_SHOWS", name)
-        shows = any(is_in_task(one, attempt.task) for one in said)
         opens = ["folder"] if shows or has_form("SHELL_ITEMS", name) else []
         folders = folders_shown(folder_told(attempt, window))
         for items in taken_within(LOOK_UP_S, items_in(folders)):
@@ -6554,8 +6663,21 @@ def is_left(attempt: Attempt, window: Window, label: str, asks: bool) -> bool:
     said = said_by(re.sub(r"\b(and|und|et)\b", "", label.partition(",")[0]), "answers")
     about = fold("; ".join(one.name for one in attempt.inside if one.role not in ANSWERING))
     title = fold(window.title)
-    if "refuses" in said and not re.search(PATTERNS["SAVING"], about or title):
-        return bool(said_by(f"{title}; {about}", "commands"))
+    others = [fold_label(one.name) for one in attempt.buttons]
+    lets = [one for one in others if one != label and not has_form("CLOSING", one)]
+    is_kept = re.search(PATTERNS["SAVING"], about or title) or has_form("LOST_BY_NO", about)
+    if "refuses" in said and not is_kept:
+        return about != "" or any(
+            said_by(one, "commands") or one in label for one in [title, *lets]
+        )
+    if "bars" in said and not has_form("LOST_BY_NO", about):
+        return any("install" in said_by(one, "commands") for one in lets)
+    if has_form("OKAY", label) and is_dialog(window) and not lets:
+        return not any(one.role in FIELDS for one in attempt.inside)
+    if has_form("KEEPS", label) and re.search(PATTERNS["SAVING"], about or title):
+        return is_in_task(label, attempt.task)
+    if "goes ahead" in said and not has_form("WARNS", about):
+        return True
     label = label.removesuffix(" switch")
     if len(label) < 3:  # such as OK, which is told from other words by the one in front
         named = [f"{word} {label}" for word in ANSWERING_WORDS]
@@ -6584,8 +6706,8 @@ def has_lost(attempt: Attempt, window: Window) -> bool:
     return False
 
 
-def decides(attempt: Attempt, label: str) -> bool:
-    """Tells whether what is pressed stands beside a button that cancels, and decides."""
+def beside_cancel(attempt: Attempt, label: str) -> list[str]:
+    """Returns the names of the buttons among which it is pressed, if one of them cancels."""
     buttons = attempt.buttons
     if len(buttons) > ANSWERS_MOST:  # of a page: those on its line
         for item in attempt.known:
@@ -6602,7 +6724,12 @@ def decides(attempt: Attempt, label: str) -> bool:
         if len(names) > BESIDE_MOST or not any(
             has_form("DECLINES", name) for name in names if name != label
         ):
-            return False
+            return []
+    return names
+
+
+def decides(names: Sequence[str], label: str) -> bool:
+    """Tells whether, of buttons of these names beside one that cancels, it is one that decides."""
     # From elsewhere it is the default one, or one by its letter.
     said = [said_by(name, "answers") for name in names if label not in names or name == label]
     return [] in said and ["goes on"] not in said
@@ -6632,22 +6759,24 @@ def name_there(attempt: Attempt, line: str) -> str:
 
 
 TITLE_BAR = 40  # so many pixels from its top a window is moved by
+MENU_BAR = 100  # so many pixels from its top a bar of menus lies, on a screen of 150 %
 
 
 # does (its keys, or its tool), text, enters, label (see label_pressed); in (the role of the control
 # that gets it, field if it is typed into, empty if unknown), control (the name of where it ends);
 # title, program; owned (yes of a dialog), about (what it says); line (with what is typed now),
 # opened, last (see Typed); named (yes of a text that the task names), path (see lines_there); kind
-# (see kind_of_item); lost (yes: see has_lost); decides (yes: see there); dialog (asks, line, left),
-# runner (what runs a line there) and runs (what the act has Windows run); unanswered, holds_secret
-# (yes: see Attempt), sends (yes: see SENDS), toggles (yes: it is on or off), unsent (yes: it holds
-# what no task named), across (yes: it ends in another window), inner (yes: it begins below its
-# window's title), between (yes: it ends on another control), elsewhere (yes: see there), file (the
-# title without what the task names), holds (what a control holds), others (yes: that of what gets
-# the text is none of this program's); bidden (yes: see bids), looks (yes: see only_looks), acts
-# (yes: see there), wanted (yes: see is_wanted), called (as Windows calls what is pressed), quoted
-# (yes of a text that the task has in quotes), changed (of a window, see Typed), taken (words of the
-# line that were read, see Typed, and that the task does not name).
+# (see kind_of_item); lost (yes: see has_lost); decides (yes: see there), cancels (yes: see
+# beside_cancel); dialog (asks, line, left), runner (what runs a line there) and runs (what the act
+# has Windows run); unanswered, holds_secret (yes: see Attempt), sends (yes: see SENDS), toggles
+# (yes: it is on or off), unsent (yes: it holds what no task named), across (yes: it ends in another
+# window), inner (yes: it begins below its window's title), between (yes: it ends on another
+# control), elsewhere (yes: see there), file (the title without what the task names), holds (what a
+# control holds), others (yes: that of what gets the text is none of this program's); bidden (yes:
+# see bids), looks (yes: see only_looks), acts (yes: see there), wanted (yes: see is_wanted), told
+# (yes: that a task bids), called (as Windows calls what is pressed), quoted (yes of a text that the
+# task has in quotes), changed (of a window, see Typed), taken (words of the line that were read,
+# see Typed, and that the task does not name).
 def facts_of(attempt: Attempt) -> Facts:
     """Returns the facts that rules are held against."""
     window = next(iter(attempt.reached), Window(0, ""))
@@ -6658,7 +6787,7 @@ def facts_of(attempt: Attempt) -> Facts:
     line = typed.with_text(text)
     so = vars(attempt) | {
         "elsewhere": has_form("EXPLORER", front.program) and is_elsewhere(attempt, front),
-        "named": is_in_task(text.strip(), attempt.task),
+        "named": is_in_task(text.strip(), attempt.task) or is_stem(text.strip(), attempt.task),
         "sends": has_form("SENDS", f"{window.program} {window.class_name}"),
         "between": len({control.name for control in attempt.known}) > 1,
         "enters": "\n" in text or does in ENTERING,
@@ -6702,25 +6831,36 @@ def facts_of(attempt: Attempt) -> Facts:
     return {**facts, "notes": notes, "unsent": "yes" if "brings" in notes else facts["unsent"]}
 
 
+def opens_a_menu(attempt: Attempt, window: Window) -> bool:
+    """Tells whether an item of a menu lies in the bar at the top of its window."""
+    below = attempt.known[-1].rect.top - window.rect.top
+    return not has_form("MENUS", window.class_name) and 0 <= below < MENU_BAR
+
+
 def facts_of_label(attempt: Attempt, window: Window, facts: Facts) -> Facts:
     """Returns what is known by what is pressed, and by what stands around it."""
     label = facts["label"].rpartition("\n")[2]
     dialog = kind_of_dialog(attempt, window, facts, label)
-    is_decided = False
+    beside: Sequence[str] = ()
     if label and is_left(attempt, window, label, dialog == "asks"):
         dialog = "left"
     else:
-        is_decided = decides(attempt, label)
+        beside = beside_cancel(attempt, label)
     called = next(iter(true_names(attempt.known)), label)
     looks = only_looks(label, facts["about"]) if facts["control"] != "unnamed" else ""
+    if facts["in"] == "menu item" and opens_a_menu(attempt, window) and not acts(label):
+        looks = "yes"
     calculates = has_form("CALCULATORS", f"{window.program} {window.title}")
+    is_meant = attempt.client_task == "" and is_wanted(label, attempt.task)
     known = {
         "kind": kind_of_item(attempt, attempt.front or window, label, facts["does"]),
         "dialog": dialog,
-        "decides": "yes" if is_decided else "",
+        "decides": "yes" if decides(beside, label) else "",
+        "cancels": "yes" if beside else "",
         "looks": looks,
         "acts": "yes" if not (looks or calculates) and acts(label) else "",
-        "wanted": "yes" if attempt.client_task == "" and is_wanted(label, attempt.task) else "",
+        "wanted": "yes" if is_meant else "",
+        "told": "yes" if is_meant and attempt.task and facts["bidden"] else "",
         "called": called,
     }
     if len(called.split()) > 3 and is_in_task(called, attempt.task):
@@ -6916,7 +7056,10 @@ def judged(attempt: Attempt, config: Config, apart: bool = False) -> Attempt:
     risks: list[str] = []
     for known in readings:
         risks += rules_met(RISKS, known)
-        if not has_form("CALCULATORS", f"{known['program']} {known['title']}"):
+        shows = has_form("CALCULATORS", f"{known['program']} {known['title']}")
+        if known["in"] in ("tree item", "tab") and attempt.task:
+            shows |= known["wanted"] == "yes"  # a page or a channel that the task is about
+        if not shows:
             risks += said_by(known["label"], "commands")
         risks += [word for word in split_list(config.risky_words) if fold(word) in known["label"]]
     if not apart and {*risks} - {"unknown"}:
