@@ -27,8 +27,8 @@ event is whatever a run tells, a record one that turns.jsonl keeps, a note what 
 
 The file is divided into rooms, each under its banner. A room uses only itself and those above it:
 
-    Values, Config, Seams, Desktop, Acts, Records, Pictures, Win32 table, Sources, Windows
-    desktop, Controls, Keys, Tools, Facts, Labels, Words, Risks, Questions, Names, Hands, Actuator,
+    Values, Config, Seams, Desktop, Acts, Records, Pictures, Win32 table, Sources, Windows desktop,
+    Controls, Keys, Tools, Facts, Labels, Words, Risks, Dialogs, Questions, Names, Hands, Actuator,
     Watcher, Person's input, Server answers, Model, Replies, Grammars, Grammar texts, Profiles,
     Journal, Session, Calibration, Eyes, Control check, Typing, Way, Deeds, Proof, Turns, Repeat,
     Two-agent loop, Chat loop, Story loop, Page, Report, Panel, As described, Described panel,
@@ -1081,11 +1081,6 @@ HOLDERS = frozenset(
     "window, pane, document, application, dialog, group, list, tree, table, tabs, toolbar,"
     " title bar, menu bar, property page, status bar".split(", ")
 )
-
-
-def true_names(controls: Iterable[Control]) -> list[str]:
-    """Returns the names that tell what a click does."""
-    return [control.name for control in controls if control.name and control.role not in HOLDERS]
 
 
 # What controls are asked for: the one at a pixel, those of a window, or the one with the keyboard.
@@ -4622,6 +4617,13 @@ class Attempt:
         return self.controls
 
     @property
+    def yes_is_for(self) -> tuple[object, ...]:
+        """Returns what a person's yes is good for: this act on these windows and controls."""
+        windows = [window.handle for window in self.reached]
+        controls = [(control.role, control.name) for control in self.known]
+        return str(self.act), windows, controls
+
+    @property
     def held(self) -> Attempt:
         """Returns the same act on what holds the controls that it hits."""
         holders = []
@@ -4665,9 +4667,8 @@ TERMINALS <SHELLS>|(pythonw?[\d.]*|py|ipython|node|[gn]?vim\S*|\w*emacs|rgui|rte
 ADMINS (consent|credentialuibroker)\.exe
 WARDENS (smartscreen|msiexec|systemreset)\.exe
 CHAT_TITLES .*\b(whatsapp|telegram|slack|discord|messenger|teams|google chat|signal|wechat)\b.*
-CARDS .*\b(card ?number|cvv2?|cvc2?|security code|kartennummer|prufziffer|numero de (la )?carte
-    |cryptogramme|numero de (la )?tarjeta|numero (della )?carta|kaartnummer|kortnummer|numer karty
-    |cislo karty|kart numarasi|iban|tan|otp|one-time (code|password)|sms[- ]?code)\b.*
+CARDS .*\b(card ?number|cvv2?|cvc2?|security code|kartennummer|prufziffer|numero de (la )?(carte
+    |tarjeta)|kortnummer|numer karty|kart numarasi|iban|tan|otp|one-time (code|password))\b.*
 ADMIN_TITLES (user account control|benutzerkontensteuerung|windows security$).*
 SAVING \b(saved?|changes|speichern|anderungen|enregistrer|guardar|zapisac|coxpahиtь)\b|保存
 FORMAT_TITLES (format|фopмat|格式).*
@@ -4724,8 +4725,8 @@ COPIES (.*\n)?(copy|cut|kopieren|ausschneiden|copier|couper|copiar|cortar|kopiuj
 SAVES (.*\n)?(save|speichern|enregistrer|guardar|zapisz|coxpahиtь|保存)\b(?! ?(as|unter|sous
     |como)).*
 ADDRESS_BAR .*(address and search|address field|adressfeld|address bar|enter (an?\s
-    |web\s)*address|adress- und such
-    |adresse eingeben|adressleiste|barre d.adresse|saisir une adresse|direcciones|aдpechaя|地址).*
+    |web\s)*address|adress- und such|adresse eingeben|adressleiste|barre d.adresse
+    |saisir une adresse|direcciones|aдpechaя|地址).*
 LINES .*\b(terminal|console|konsole|immediate|direkt(bereich|fenster)|shell|repl|prompt
     |command (line|window)|befehlszeile)\b.*
 RUN_TITLES microsoft visual basic.*|.*\b(cloud ?shell|web terminal|ttyd|command palette)\b.*
@@ -4761,9 +4762,8 @@ READS_ONLY (?i:\s*select\b(?![^;]*\binto\b)([^;()]|\b(count|sum|min|max|avg|lowe
 PROMPTS (.*\n)?[^\n>$#%]*([?\]:)]|\.\s?\.\s?\.)\s*
 NOTEBOOKS .*\b(jupyter\w*|colab|kaggle|databricks)\b.*
 CALCULATORS (calc\w*|calculatorapp|win32calc|speedcrunch|qalculate\S*)\.exe .*
-    |applicationframehost\.exe
-     (calculator|rechner|taschenrechner|calculatrice|calculadora|kalkulator|calcolatrice
-    |kaльkyляtop|计算器)
+    |applicationframehost\.exe (calculator|rechner|taschenrechner|calculatrice|calculadora
+    |kalkulator|calcolatrice|kaльkyляtop|计算器)
 # Programs that run what is open in them, and fields whose line gets started.
 # Of these Windows tells no control: what is typed may go into a panel that runs lines.
 JAVA_STUDIOS (idea|pycharm|webstorm|phpstorm|clion|rider|goland|rubymine|rustrover|datagrip
@@ -4799,12 +4799,11 @@ PRESSES (?!right_click)<A_CLICK>
 PASTES ctrl\+(shift\+)?v|shift\+insert|win\+v
 WARNS .*(permanently|(can ?not|can't|never) be (undone|recovered|restored|reversed)|irreversibl\w*
     |(will|is going to) be (deleted|removed|lost|gone|closed|erased|cancel+ed|wiped|reset|destroyed
-    |sent|shared|submitted|charged|billed|published|transferred|replaced|overwritten)
-    |for good\b|lose (all|your|access)|no (way|going) back|you (sign|agree|accept the)\b|binding
-    |unwiderruflich|nicht (ruckgangig|wiederhergestellt)|(wird|werden) (\S+ ){,4}(geloscht
-    |geschlossen|entfernt|storniert|gesendet|ubermittelt|verschickt|ubertragen|belastet|gebucht
-    |uberschrieben|ersetzt)|(gehen|geht) (\S+ )?verloren|fur immer|verbindlich
-    |unterschreib\w{,5} sie|definitiv\w*
+    |sent|shared|submitted|charged|billed|published|transferred|replaced|overwritten)|for good\b
+    |lose (all|your|access)|no (way|going) back|you (sign|agree|accept the)\b|binding|unwiderruflich
+    |nicht (ruckgangig|wiederhergestellt)|(wird|werden) (\S+ ){,4}(geloscht|geschlossen|entfernt
+    |storniert|gesendet|ubermittelt|verschickt|ubertragen|belastet|gebucht|uberschrieben|ersetzt)
+    |(gehen|geht) (\S+ )?verloren|fur immer|verbindlich|unterschreib\w{,5} sie|definitiv\w*
     |sera (supprime|perdu|annule|ferme)\w*|seront (supprime|perdu)\w*|ne peut pas etre annule
     |pour toujours|para siempre|permanentemente|no se puede deshacer|se (eliminara|perdera|borrara
     |cancelara|cerrara)n?|sin vuelta|per sempre|verra eliminat\w*|na zawsze|zostanie usunie\w*).*
@@ -5010,12 +5009,11 @@ LOOKS (?!(?!.{4,9} (and|und) (replace|ersetzen)\W*$).*\b(and|und|then|et|oder|or
     |suche) (leeren|zurucksetzen)|liste aktualisieren|< ?back|next ?>|\.\.\.)\W*|
 # Forms that only show, find or format something, and programs whose forms change a document only.
 FORM_SHOWS (open|offnen|ouvrir|abrir|apri|find|search|go to|goto|zoom|font|character|page setup
-    |print setup|paragraph|tabs?
-    |borders?|styles?|columns?|filter|sort|view|symbol|special characters?|word count|spelling
-    |colou?rs?|format (cells|text|shape|picture|chart|axis)|(edit\s|add\s)?(bookmark|favou?rite)s?
-    |schrift\w*|suchen|gehe zu|seite einrichten|absatz|zeichen|seiteneinrichtung|sortieren|ansicht
-    |rechercher|police|atteindre|mise en page|paragraphe|buscar|fuente|ir a|configurar pagina
-    |parrafo)\b.{,30}
+    |print setup|paragraph|tabs?|borders?|styles?|columns?|filter|sort|view|symbol
+    |special characters?|word count|spelling|colou?rs?|format (cells|text|shape|picture|chart|axis)
+    |(edit\s|add\s)?(bookmark|favou?rite)s?|schrift\w*|suchen|gehe zu|seite einrichten|absatz
+    |zeichen|seiteneinrichtung|sortieren|ansicht|rechercher|police|atteindre|mise en page|paragraphe
+    |buscar|fuente|ir a|configurar pagina|parrafo)\b.{,30}
 FORM_GOES_ON (?!(save|add|edit|insert|import|export|rename|attach|increase|decrease|arrange|paste
     |cut|highlight|restore|log ?in|sign in|speichern|hinzufugen|andern|umbenennen|importieren
     |exportieren|einfugen|bearbeiten|enregistrer|ajouter|modifier|guardar|anadir|editar)\b)(<LOOKS>)
@@ -5038,8 +5036,7 @@ HIDDEN_FILE (.*\n)?\.[^\n]*
 BARE_FILE (.*\n)?(?!(?i:<SHELL_FOLDERS>)(\n|$))[^.\n]+
 ENDS_AS_IT_SAYS (?!.*\(\*\.\w).*|.*".*
 ADDS_ENDINGS winword\.exe|excel\.exe|powerpnt\.exe|mspaint\.exe|wordpad\.exe
-TRACKS track|verfolgen|suivre|seguir|segui|traccia|volgen|spara|sledz|sledovat|takip et|zoek\w*
-    |sok|cerca|pesquisar|szukaj|hledat|ara|hae|etsi|hitta
+TRACKS track|verfolgen|suivre|seguir|segui|traccia|zoek\w*|sok|cerca|szukaj|hledat|hae|hitta
 TAKES_OVER ok|apply|save.*|submit|done|next\W*|continue|send|finish|create|update|confirm|sign in
     |ubernehmen|speichern|fertig.*|weiter\W*|enregistrer|valider|guardar|aceptar|zapisz|确定
 # What keeps what was changed, and tabs and menus that only hold what changes something.
@@ -5053,27 +5050,26 @@ VERBS (repeat|write|rewrite|type|retype|enter|fill|change|save|store|restore|add
     |prepend|note|jot|record|put|set|reset|make(?!\ssure)|create|draw|paint|sketch|name(?=\s(it
     |the\s(file|folder))\b)|call(?=\s\S{1,60}\.)|rename|delete|remove|erase|clear|cut|replace
     |substitute|correct|fix|format|reformat|bold|underline|italici[sz]e|highlight|mark|edit|modify
-    |update|adjust|adapt|paste|copy|duplicate|move|sort|merge|split|convert|transcribe|compose
-    |draft|prepare|produce|generate|build|design|develop|program|implement|complete|finish|extend
-    |shorten|reword|rephrase|polish|improve|tidy|clean|organi[sz]e|arrange|rearrange|reorder|swap
-    |exchange|undo|redo|revert|cancel|archive|tag|annotate|comment|accept|reject|approve|assign
-    |export|import|download|print|scann?|upload|send|reply|forward|schedule|apply|enable|disable
-    |activate|deactivate|turn|switch|toggle|tick|untick|uncheck|configure|install|uninstall
-    |increase|decrease|raise|lower|reduce|enlarge|round|resize|crop|rotate|flip|blur|align|cent(er
-    |re)|indent|colou?r|encrypt|protect|hide|sum|total|multiply|take(?!\san?\s(\S{1,20}\s)?look)
-    |give(?!\sme\b)|dictate|register|submit|book|pay|buy|sign(?!\W?in\b)|(be)?schreib|tipp|ander|verander
-    |bearbeit|speicher|sicher|trag|fug|gib(?!\smir)|setz|stell(?!e?\sfest)|leg|losch|entfern
-    |streich|ersetz|tausch|korrigier|verbesser|berichtig|benenn|formatier
-    |mach(?![^,;:!?]{,60}\s(auf|zu)\b)|erstell|erzeug|zeichn|mal(?!\s(sehen|schauen))|notier|erganz
-    |kopier|verschieb|markier|unterstreich|full|schalt|aktivier|deaktivier|sortier|druck|exportier
-    |importier|lad|send|schick|antwort|verfass|entwirf|programmier|wandl|wandel|dreh|schneid
-    |vergrosser|verkleiner|erhoh|senk|verringer|hang|heb|ruck|farb|nummerier|buch|bestell|kauf
-    |konvertier|pass|(re|de)?ecri(s|re|vez)|tape|saisi\w{,5}|rempli\w{,5}|modifie|enregistre
-    |sauvegarde|ajoute|inser|renomme|supprime|efface|remplace|corrige|met|mets|mettre|mettez|cree
-    |dessine|copie|colle|deplace|complete|souligne|escrib\w{,5}|teclea|introdu\w{,5}|rellena|cambia
-    |modifica|guarda|anad\w{,5}|agrega|inserta|anota|renombra|elimina|borra|reemplaza|sustitu\w{,5}
-    |correg\w{,5}|corrig\w{,5}|pon|poner|crea|dibuja|copia|pega|muev|mover|completa|edita)(e|en|n|r
-    |z|er|ez)?\b(?!')
+    |update|adjust|adapt|paste|copy|duplicate|move|sort|merge|split|convert|transcribe|compose|draft
+    |prepare|produce|generate|build|design|develop|program|implement|complete|finish|extend|shorten
+    |reword|rephrase|polish|improve|tidy|clean|organi[sz]e|arrange|rearrange|reorder|swap|exchange
+    |undo|redo|revert|cancel|archive|tag|annotate|comment|accept|reject|approve|assign|export|import
+    |download|print|scann?|upload|send|reply|forward|schedule|apply|enable|disable|activate
+    |deactivate|turn|switch|toggle|tick|untick|uncheck|configure|install|uninstall|increase|decrease
+    |raise|lower|reduce|enlarge|round|resize|crop|rotate|flip|blur|align|cent(er|re)|indent|colou?r
+    |encrypt|protect|hide|sum|total|multiply|take(?!\san?\s(\S{1,20}\s)?look)|give(?!\sme\b)|dictate
+    |register|submit|book|pay|buy|sign(?!\W?in\b)|(be)?schreib|tipp|ander|verander|bearbeit|speicher
+    |sicher|trag|fug|gib(?!\smir)|setz|stell(?!e?\sfest)|leg|losch|entfern|streich|ersetz|tausch
+    |korrigier|verbesser|berichtig|benenn|formatier|mach(?![^,;:!?]{,60}\s(auf|zu)\b)|erstell|erzeug
+    |zeichn|mal(?!\s(sehen|schauen))|notier|erganz|kopier|verschieb|markier|unterstreich|full|schalt
+    |aktivier|deaktivier|sortier|druck|exportier|importier|lad|send|schick|antwort|verfass|entwirf
+    |programmier|wandl|wandel|dreh|schneid|vergrosser|verkleiner|erhoh|senk|verringer|hang|heb|ruck
+    |farb|nummerier|buch|bestell|kauf|konvertier|pass|(re|de)?ecri(s|re|vez)|tape|saisi\w{,5}
+    |rempli\w{,5}|modifie|enregistre|sauvegarde|ajoute|inser|renomme|supprime|efface|remplace
+    |corrige|met|mets|mettre|mettez|cree|dessine|copie|colle|deplace|complete|souligne|escrib\w{,5}
+    |teclea|introdu\w{,5}|rellena|cambia|modifica|guarda|anad\w{,5}|agrega|inserta|anota|renombra
+    |elimina|borra|reemplaza|sustitu\w{,5}|correg\w{,5}|corrig\w{,5}|pon|poner|crea|dibuja|copia
+    |pega|muev|mover|completa|edita)(e|en|n|r|z|er|ez)?\b(?!')
 INFINITIVES (schreiben|andern|tragen|geben|fugen|fullen|loschen|entfernen|ersetzen|speichern
     |benennen|korrigieren|formatieren|erganzen|notieren|erstellen|zeichnen|kopieren|verschieben
     |markieren|streichen|machen|setzen|stellen|schalten|bearbeiten|sortieren|drucken|exportieren
@@ -5099,38 +5095,36 @@ PLACED in|into|at|on|with|using|from|under|below|above|behind|for|by|of|to|until
     |pour|en|con|al|del|para|hasta
 WATCHES (?!.*(?<!how )(?<!what )\b(to|pour|para|zum?) <VERBS>)(<POLITE>\s){,6}((?!(what|how) about
     |what a client calls$|why (not|don't))((<PLACED>)\s)?<ASKING>\b.*|(is|are|am|was|were|does|did
-    |has|had|(have|do) (i|we|they|you)|(can|may|should|will) (i|we|they|it|he|she|there|the)
-    |gibt es|ist|sind|war|waren|hat|habe ich|haben wir|steht|kommt|kostet|kann (ich|man)
-    |est(-ce (?!que (tu|vous)\b)|-il|-elle|\b)|sont|y a-t-il|il y a|hay|esta|estan|son|tiene
-    |tengo)\b.*|(look|see(?! to\b)|read|view|find|search|check(?! (\S+ )?(box(es)?|in|out|off
-    |mark)\b)|show|(tell|show|give) (me|us)\b(?! an?\b).*|know|hear|watch|listen|compare|count
-    |close|browse|explore|locate|verify|inspect|examine|determine|identify|discover|learn|monitor
-    |scroll|wait|zoom|research|figure out|(have|take) a (\S+ )?look|note (?=<ASKING>|if\b|that\b)
+    |has|had|(have|do) (i|we|they|you)|(can|may|should|will) (i|we|they|it|he|she|there|the)|gibt es
+    |ist|sind|war|waren|hat|habe ich|haben wir|steht|kommt|kostet|kann (ich|man)|est(-ce (?!que (tu
+    |vous)\b)|-il|-elle|\b)|sont|y a-t-il|il y a|hay|esta|estan|son|tiene|tengo)\b.*|(look
+    |see(?! to\b)|read|view|find|search|check(?! (\S+ )?(box(es)?|in|out|off|mark)\b)|show|(tell
+    |show|give) (me|us)\b(?! an?\b).*|know|hear|watch|listen|compare|count|close|browse|explore
+    |locate|verify|inspect|examine|determine|identify|discover|learn|monitor|scroll|wait|zoom
+    |research|figure out|(have|take) a (\S+ )?look|note (?=<ASKING>|if\b|that\b)
     |remember (?=<ASKING>|if\b)|(open|visit|navigate|go (?=to|back|through|into|in|on|up|down
     |online)(\S+)|offnen?|ouvr\w+|abr\w+)\b(?!.*\b(to (?!the|an?|my|our|your)|so that|um zu|pour
-    |para)\b)|schau\w*|sieh|seht?|sehen|guck\w*|lies|les(e|t|en)|such(e|t|en)?|finden?|findet
-    |zeig(e|t|en)?|(sage?|nenne?|erzahle?|gib) (\S+ )?(mir|uns)\b(?! eine?\b)|prufen?|uberprufen?
+    |para)\b)|schau\w*|sieh|seht?|sehen|guck\w*|lies|les(e|t|en)|such(e|t|en)?|finden?|findet|zeig(e
+    |t|en)?|(sage?|nenne?|erzahle?|gib) (\S+ )?(mir|uns)\b(?! eine?\b)|prufen?|uberprufen?
     |vergleich\w*|durchsuch\w*|ermittel\w*|ermittle|besuchen?|warte\w*|wissen|schliessen?
-    |gehe?n? (auf|zu[mr]?|ins?|nach|zuruck)|stelle? fest|(mach|ruf)e?\s(?=.*\s(auf|zu)$)
-    |(?!.*\b(auf|zu[mr]?) \S+$).*\b(nach|an)?(lesen|suchen|finden|sehen|schauen|prufen|vergleichen
-    |vorlesen|offnen)$|(mir|uns) (.*\s)?(sagen|zeigen|nennen)$|regarde\w*|voi[rs]|voyez|lis(ez)?
-    |lire|(re)?cherche\w*|trouve\w*|montre\w*|affiche\w*|(dis|dites|donne)[- ](moi|nous)|(me
-    |nous) dire|ferme\w*|verifie\w*|consulte\w*|savoir|ecoute\w*|va(s|is)? (sur|a|aux?|dans)|aller
-    |mira\w*|ver|ve (al?|si)|lee|leer|busca\w*|encuentra\w*|encontrar|muestra\w*|mostrar\w*
-    |ensena\w*|di(me|game|nos)|decir(me|nos)|dame (el|la|los|las)|cierra|comprueba\w*|comprobar
-    |verifica\w*|compara\w*|visita\w*|saber|averigua\w*
-    |abn|abra|ac|anoiξe|apn|apne|apri|arata|avaa|bekijk|beratta|biдkpии|bul|cerca|citeste|ckaжи
-    |consulte|controleer|controlla|deschide|diga|diga-me|dimmi|encontre|etsi|fammi vedere|finn
-    |fortell|fortæl|gaseste|goster|guarda|haиди|hitta|katso|keresd|kerro|kijk|kolla|las|lees|leggi
-    |leggimi|leia|leta|lue|læs|mostra|mostra-me|mostrami|mostre|mutasd|najdi|nayta|nezd|nyisd|oku
-    |olvasd|oppna|otevri|otkpoи|otworz|pokaz|powiedz|precti|procure|przeczytaj|sag mig|se|shfaq
-    |sjekk|sog|sok|soyle|sprawdz|tarkista|tjek|toon|trova|ukaz|vedi|veja|verifique|vertel|vind|vis
-    |visa|zjisti|zkontroluj|znajdz|zobacz|zobraz|zoek|βpeσ|δeiξe|δiaβaσe|зhaиди|пocmotpи|пokaжи
-    |пpobepь|пpoчtи|пpoчиtaи)\b(?!').*)
-# One question that is no request.
+    |gehe?n? (auf|zu[mr]?|ins?|nach|zuruck)|stelle? fest|(mach|ruf)e?\s(?=.*\s(auf|zu)$)|(?!.*\b(auf
+    |zu[mr]?) \S+$).*\b(nach|an)?(lesen|suchen|finden|sehen|schauen|prufen|vergleichen|vorlesen
+    |offnen)$|(mir|uns) (.*\s)?(sagen|zeigen|nennen)$|regarde\w*|voi[rs]|voyez|lis(ez)?|lire
+    |(re)?cherche\w*|trouve\w*|montre\w*|affiche\w*|(dis|dites|donne)[- ](moi|nous)|(me|nous) dire
+    |ferme\w*|verifie\w*|consulte\w*|savoir|ecoute\w*|va(s|is)? (sur|a|aux?|dans)|aller|mira\w*|ver
+    |ve (al?|si)|lee|leer|busca\w*|encuentra\w*|encontrar|muestra\w*|mostrar\w*|ensena\w*|di(me|game
+    |nos)|decir(me|nos)|dame (el|la|los|las)|cierra|comprueba\w*|comprobar|verifica\w*|compara\w*
+    |visita\w*|saber|averigua\w*|abn|abra|ac|anoiξe|apn|apne|apri|arata|avaa|bekijk|beratta|biдkpии
+    |bul|cerca|citeste|ckaжи|consulte|controleer|controlla|deschide|diga|diga-me|dimmi|encontre|etsi
+    |fammi vedere|finn|fortell|fortæl|gaseste|goster|guarda|haиди|hitta|katso|keresd|kerro|kijk
+    |kolla|las|lees|leggi|leggimi|leia|leta|lue|læs|mostra|mostra-me|mostrami|mostre|mutasd|najdi
+    |nayta|nezd|nyisd|oku|olvasd|oppna|otevri|otkpoи|otworz|pokaz|powiedz|precti|procure|przeczytaj
+    |sag mig|se|shfaq|sjekk|sog|sok|soyle|sprawdz|tarkista|tjek|toon|trova|ukaz|vedi|veja|verifique
+    |vertel|vind|vis|visa|zjisti|zkontroluj|znajdz|zobacz|zobraz|zoek|βpeσ|δeiξe|δiaβaσe|зhaиди
+    |пocmotpи|пokaжи|пpobepь|пpoчtи|пpoчиtaи)\b(?!').*)
 ASKS_ONLY (?!\W{,3}(<POLITE>|<VERBS>)\b)(?!.*(,|\b(and|und|et|y|then|dann)) (<POLITE>\s)?<VERBS>\b)
     [^.!?;:]*\?\W{,9}
-# What only adds to such a clause: no verb, a condition, or what is not to be done.
+# What only adds to a clause: no verb, a condition, or what is not to be done.
 ADDS (?!(<WATCHES>)$)((?!.*\b(should|must|shall|needs?|has to|ought|be|soll\w*|muss|mussen|doi(t
     |vent)|debe\w*|<INFINITIVES>)\b)<BEFORE_A_NOUN>\b.*|(<PLACED>)(\s<BEFORE_A_NOUN>)?(\s\S+){1,2}
     |(if|that|because|since|as|dass|weil|wenn|falls|damit|si|s'il|parce|porque)\b.*|(?!.*\b(forget
@@ -5149,9 +5143,8 @@ ACTING_LINK (?i:javascript:.*|[^#]*#|.*[?&;](action|act|do|op|cmd|command|task|m
     |.*[?&;/](\w{,9}nonce|\w{,9}token|csrf\w{,9}|sesskey|formkey|crumb)=.*|mailto:.*|tel:.*
     |(?!https?:|ftp:|file:|about:)[a-z][\w.+-]{2,20}:.*)
 # What bids as a task does, or says who is meant; and what has a price for its name.
-ACTS ((please|bitte)\s)?<VERBS>|(.*\s)?(<INFINITIVES>|\w{2,}ieren)\W*$
-    |(.*\s)?(i|i'm|me|ich|mich|je|moi|yo|everyone|everybody|anyone|to all|for all
-    |jeden|jeder|tout le monde|todos)\b|.*[$€£¥₽]
+ACTS ((please|bitte)\s)?<VERBS>|(.*\s)?(<INFINITIVES>|\w{2,}ieren)\W*$|(.*\s)?(i|i'm|me|ich|mich|je
+    |moi|yo|everyone|everybody|anyone|to all|for all|jeden|jeder|tout le monde|todos)\b|.*[$€£¥₽]
     |(yes|ja|oui|si|tak|ok|okay|sure)\b\W*\s\w
 # A name that bids something, as a task does, of two words or more.
 BEGINS (.*([,;:!?()/–—…]|\.\s)\s*|.*\b(and|und|et|or|oder|ou)\s|\W+)?
@@ -5215,10 +5208,9 @@ PLAYS seek\w*|scrub\w*|progress|volume|playback|lautstarke|fortschritt|wiedergab
 LIKES (like|follow|subscribe|endorse|recommend|befriend|join|(up|down)?vote|rsvp|gef[äa]llt mir
     |j.aime|aimer|suivre|s.abonner|rejoindre|me gusta|seguir|unirse|suscribirse|folgen|abonnieren
     |beitreten|liken|empfehlen|vernetzen)
-REACTS (.*\n)?(.*\b\d+ reactions?\b.*
-    |(super )?(un)?(<LIKES>|fork|star|react|going|attend|wave|connect)\W*
-    |(super )?(un)?(<LIKES>|star|react|wave)( (to|at))? (this(?! (guide|link|path|route|step)s?\b)
-    |now|back)\b.*|add (as a )?friend\b.*|(.*\s)?als freund(in)? hinzufugen\W*)
+REACTS (.*\n)?(.*\b\d+ reactions?\b.*|(super )?(un)?(<LIKES>|fork|star|react|going|attend|wave
+    |connect)\W*|(super )?(un)?(<LIKES>|star|react|wave)( (to|at))? (this(?! (guide|link|path|route
+    |step)s?\b)|now|back)\b.*|add (as a )?friend\b.*|(.*\s)?als freund(in)? hinzufugen\W*)
 # As Windows has it, since names begin with capitals; what has an article is no name.
 REACTS_TO (?i:(super )?(un)?(<LIKES>|connect with)\b(?!.?(ups?|ing)\b)(?! (us|me|on|the|an|our|your
     |my|new)\b))(.*\s)?[@#A-ZÀ-ÖØ-Þ].*|(?!(?i:.*\b(link|schritt\w*|anleitung|hinweis\w*|weg
@@ -5453,13 +5445,6 @@ def is_in_task(said: str, task: str, behind: Collection[str] = ()) -> bool:
                 if f" {verb} {said.lower()} ".replace("  ", " ") in line:
                     return True
     return False
-
-
-def is_stem(said: str, task: str) -> bool:
-    """Tells whether the task names a file so, whose ending Windows may not show."""
-    before = [task[: ending.start()] for ending in re.finditer(r"\.\w{2,4}\b", task)]
-    named = [f" {text}".lower().replace('"', " ").endswith(f" {said.lower()}") for text in before]
-    return len(said) > 2 and any(named)
 
 
 # Where a label says something else; a question, which commands nothing, keeps its sign.
@@ -5778,9 +5763,9 @@ def is_wanted(label: str, task: str) -> bool:
     name = re.split(r"[,(:]| along with ", label)[0]  # what follows are details
     meant = {*re.findall(r"\b\w{1,5}", re.sub(PATTERNS["NEUTRAL"], "", name))} - ARTICLES
     for sentence in re.split(r"(?<=[.;!?])\s", fold(re.sub(PATTERNS["QUOTED"], "it", task))):
-        words = re.findall(r"\w+", sentence)
-        begins = {word[:5] for word in words}
-        begins |= {(words[-1] + word)[:5] for word in words}  # "schalte ... ein": einschalten
+        words = sentence.strip(".;!?").split() or [""]
+        line = f"{sentence} {words[-1]}{words[0]}"  # such as einschalten
+        begins = {*re.findall(r"\b\w{1,5}", line)}
         if meant and meant <= begins and FORBIDDING.isdisjoint(re.findall(r"[\w']+", sentence)):
             return True
     return not task
@@ -5853,9 +5838,6 @@ answer | decides=yes | does=<A_CLICK>|space | in=(split )?button
 answer | decides=yes | does=<A_CLICK>|space | in=(split )?button | control=unnamed | label=
 answer | decides=yes | does=enter|alt\+\w | owned=yes
 answer | bidden= | cancels=yes | does=<A_CLICK>|space | in=(split )?button | dialog=(?!left).*
-     | runner= | title=(?!<FORM_SHOWS>$|<FILTERS>$).* | about=(?!<FILE_FIELDS>$|<LEADS_ON>$).+
-     | label=(?!(.*\n)?(<MORE_OR_LESS>|<LEAVING>|(<FINDS>|<TRACKS>)\W*)$).+ | looks=|leads
-answer | bidden= | cancels=yes | does=<A_CLICK>|space | in=(split )?button | dialog=(?!left).*
      | runner= | title=(?!<FORM_SHOWS>$|<FILTERS>$).* | about=(?!<FILE_FIELDS>$).+
      | label=(.*\n)?(<OKAY>|<GOES_ON_THERE>|apply|start|iniciar|starten|<KEEPS>)\W*
 answer | in=(split )?button | dialog=(?!left).* | does=<A_CLICK>|enter|space | about=<WARNS>
@@ -5871,8 +5853,7 @@ delete | label=(.*\n)?(.*\W)?(reject all|ablehnen)\b.* | about=(?!<COOKIES>$).*
      | program=(?!<BROWSERS>).*
 delete | label=(.*\n)?(.*\W)?(reject all|ablehnen)\b.* | about=(?!<COOKIES>$).*
      | program=<BROWSERS> | about=<REQUESTS>
-delete | label=(.*\n)?(.*\W)?(reject all|ablehnen)\b.* | about=(?!<COOKIES>$).*
-     | program=<BROWSERS>
+delete | label=(.*\n)?(.*\W)?(reject all|ablehnen)\b.* | about=(?!<COOKIES>$).* | program=<BROWSERS>
      | title=<REQUESTS>|<KEPT_AT_ONCE>|.*\b(orders|changes|members|invoices)\b.*
 delete | label=(.*\n)?(trash|(recycle )?bin|papierkorb|corbeille|papelera|cestino|kosz)\W*
      | in=(split )?button|image|menu item | program=<BROWSERS>|<MAILS> | does=<A_CLICK>|enter|space
@@ -5896,9 +5877,8 @@ delete | label=(.*\n)?(format\w*|格式化?)\W* | program=<EXPLORER>|mmc\.exe
 move | does=ctrl\+[xyz]|alt\+(shift\+)?backspace | in=(?!edit|field).* | program=<EXPLORER>
 move | program=<EXPLORER>|<FILERS> | dialog=(?!left).* | does=<A_CLICK>|enter|space
      | label=(.*\n)?<UNDOES>
-run | program=<EXPLORER> | does=<A_CLICK>|enter|space | in=menu item | dialog=(?!left).*
-     | looks=|leads
-     | label=(?!(.*\n)?(<MENU_SHOWS>)\W*$).+
+run | program=<EXPLORER> | does=<A_CLICK>|enter|space | in=menu item | dialog=(?!left).* | looks=
+    |leads | label=(?!(.*\n)?(<MENU_SHOWS>)\W*$).+
 move | does=ctrl\+[xyz] | in=<ROWS> | owned=yes
 move | label=(.*\n)?(cut|ausschneiden|couper|cortar|wytnij|bыpeзatь|剪切)\W* | program=<EXPLORER>
 move | does=drag | in=(list|tree) item
@@ -5976,10 +5956,9 @@ share | program=<BROWSERS> | taken=<TAKEN> | does=<A_CLICK>|space | in=(split )?
      | title=(?!<OF_PERSONS>$).* | label=(?!(.*\n)?<LEAVING>$).+
 share | sends=yes | does=<PASTES> | program=(?!<CHATS>).*
 share | sends=yes | label=<PASTES_LABEL> | program=(?!<CHATS>).*
-share | title=(\w+\s)?(share|sharing|teilen|freigeb\w*|freigabe|partag\w*
-    |compartir)\b.{,40}
-     | program=(?!<BROWSERS>|<EDITORS>|<MAILS>|<EXPLORER>).* | does=<A_CLICK>|enter|space
-     | in=(list|menu) item|(split )?button|link | control=(?!<LEAVING>$).+
+share | title=(\w+\s)?(share|sharing|teilen|freigeb\w*|freigabe|partag\w*|compartir)\b.{,40}
+     | program=(?!<BROWSERS>|<EDITORS>|<MAILS>|<EXPLORER>).* | does=<A_CLICK>|enter|space | in=(list
+    |menu) item|(split )?button|link | control=(?!<LEAVING>$).+
 share | program=<CHATS>|(obs(32|64)?|streamlabs.*|xsplit.*)\.exe | does=<A_CLICK>|enter|space
      | dialog=(?!left).* | label=(.*\n)?(?!mute\b|stummschalt)(<SCREENS>)
      | in=(split )?button|(list|menu) item|tab|image|pane|group|
@@ -5988,12 +5967,10 @@ share | program=<CHATS> | title=<CALLS> | does=<A_CLICK>|enter|space | dialog=(?
 share | program=<CHATS> | does=ctrl\+shift\+[^vz]|(ctrl\+)?alt\+shift\+\w|alt\+[acdhmpqrstuvwy]
     |alt\+win\+k
 share | title=cast|project|projizieren|(.*\b)?(what to share|bluetooth file transfer
-    |bluetooth-dateiubertragung|quick share
-    |nearby shar\w+|localsend|wetransfer|send anywhere|airdroid|share your (entire )?screen
-    |want to share|share content|bildschirm (teilen|freigeben)|was mochtest du teilen
-    |wireless display)\b.*
-     | does=<A_CLICK>|enter|space | in=<PRESSED>|list item|tab
-     | control=(?!(<LEAVING>)$).+
+    |bluetooth-dateiubertragung|quick share|nearby shar\w+|localsend|wetransfer|send anywhere
+    |airdroid|share your (entire )?screen|want to share|share content|bildschirm (teilen|freigeben)
+    |was mochtest du teilen|wireless display)\b.* | does=<A_CLICK>|enter|space | in=<PRESSED>
+    |list item|tab | control=(?!(<LEAVING>)$).+
 share | enters=yes | owned=yes | title=<SAVE_TITLES> | path=<ANOTHER_DISK>
 share | does=space|alt\+\w | owned=yes | title=<SAVE_TITLES> | path=<ANOTHER_DISK>
      | dialog=(?!left).*
@@ -6015,15 +5992,13 @@ share | text=.+ | named= | line=<ADDRESSEE> | control=<SHARES>
 share | text=.+ | named= | line=<ADDRESSEE> | title=<SHARES>
 share | text=.+ | named= | line=<ADDRESSEE> | title=<RULES>
 # Assistants that install or remove something, and what their last page says.
-install | bidden=
-     | title=(.*\W)?(set-?up|install\w*|uninstall\w*|wizard|update\w*|assistent|einrichtung\w*
-    |deinstall\w*|assistant|asistente)\b.* | does=<A_CLICK>|enter|space | in=(split )?button
-     | label=(.*\n)?<GOES_ON_THERE>\W*
-install | does=<A_CLICK>|enter|space | in=(split )?button
-     | about=.*\b(ready to (install|uninstall|remove|delete|update|format|begin|start)|(click
-    |press|choose)\W?(install|next|finish|start|ok)\W? to (?!continue)|bereit (zur|zum) \w+
-    |(bereit|fertig), um|pret a (installer|supprimer)|listo para)\b.*
-     | label=(.*\n)?<GOES_ON_THERE>\W*
+install | bidden= | title=(.*\W)?(set-?up|install\w*|uninstall\w*|wizard|update\w*|assistent
+    |einrichtung\w*|deinstall\w*|assistant|asistente)\b.* | does=<A_CLICK>|enter|space
+     | in=(split )?button | label=(.*\n)?<GOES_ON_THERE>\W*
+install | does=<A_CLICK>|enter|space | in=(split )?button | about=.*\b(ready to (install|uninstall
+    |remove|delete|update|format|begin|start)|(click|press|choose)\W?(install|next|finish|start
+    |ok)\W? to (?!continue)|bereit (zur|zum) \w+|(bereit|fertig), um|pret a (installer|supprimer)
+    |listo para)\b.* | label=(.*\n)?<GOES_ON_THERE>\W*
 install | title=microsoft store.* | label=(.*\n)?(get|abrufen|obtenir|obtener)\W*
 install | title=.*\b(add-?ons|chrome web store|extensions)\b.* | in=button
      | label=(.*\n)?(add|hinzufugen|ajouter|anadir|get|abrufen|obtenir)\W*
@@ -6059,9 +6034,8 @@ pay | program=<BROWSERS> | in=(split )?button | does=<A_CLICK>|enter|space
     |\d\s?([€₽]|eur|usd|gbp|chf|pln)\b|\d\s?€)).*
      | label=(.*\n)?((next|continue|ok|okay|go|done|finish|start|proceed|weiter|fertig|los
     |loslegen|starten|suivant|continuer|siguiente|continuar|avanti|continua|dalej)\W*)
-unknown | bidden= | acts=yes | does=<PRESSES>|enter|space | dialog=(?!left).*
-     | in=(split )?button|menu item|control|switch | label=(?!(.*\n)?<WHOLE_MENUS>\W*$).+
-     | program=(?!<EXPLORER>).*
+unknown | bidden= | acts=yes | does=<PRESSES>|enter|space | dialog=(?!left).* | in=(split )?button
+    |menu item|control|switch | label=(?!(.*\n)?<WHOLE_MENUS>\W*$).+ | program=(?!<EXPLORER>).*
 unknown | bidden= | program=<BROWSERS>|<CHATS>|<MAILS> | does=<A_CLICK>|space | toggles=yes
      | in=(split )?button | looks=
 unknown | program=<BROWSERS> | acts=yes | wanted= | does=<PRESSES>|enter|space | dialog=(?!left).*
@@ -6072,8 +6046,7 @@ unknown | bidden= | program=<BROWSERS>|<CHATS>|<MAILS> | does=<PRESSES>|enter|sp
 unknown | bidden= | program=<BROWSERS>|<MAILS> | does=<PRESSES>|enter | in=(hyper)?link | looks=
      | holds=<ACTING_LINK> | dialog=(?!left).*
 unknown | bidden= | program=<BROWSERS>|<MAILS> | does=<PRESSES>|enter | in=(hyper)?link | looks=
-     | holds= | dialog=(?!left).*
-     | label=(.*\n)?(?!<GETS>\b)(?=(\S+ ){,5}\S+$)(<ORDERS>|<VERBS>\W*)
+     | holds= | dialog=(?!left).* | label=(.*\n)?(?!<GETS>\b)(?=(\S+ ){,5}\S+$)(<ORDERS>|<VERBS>\W*)
 unknown | bidden= | program=<BROWSERS>|<MAILS> | does=<PRESSES>|enter | in=(hyper)?link
      | label=(.*\n)?(yes|ja|oui|si|no|nein|non)\b\W*\s.*
 pay | program=<BROWSERS> | in=(split )?button | does=<A_CLICK>|enter|space | dialog=(?!left).*
@@ -6146,8 +6119,7 @@ run | title=<RUN_TITLES> | does=(ctrl\+)?f5|f8|(shift|ctrl)\+enter
 run | title=<NOTEBOOKS> | does=(shift|ctrl|alt)\+enter|ctrl\+(shift\+)?f(9|10
     |8) | program=<BROWSERS>
 run | program=(steam\w*|epicgameslauncher|galaxyclient|eadesktop|battle\.net|upc|origin
-    |playnite.*)\.exe
-     | label=(.*\n)?(play|spielen|launch|jouer|jugar|start|gioca|graj)\W*
+    |playnite.*)\.exe | label=(.*\n)?(play|spielen|launch|jouer|jugar|start|gioca|graj)\W*
 run | program=<STUDIOS> | does=((ctrl|shift)\+)?f5|f[89]|(ctrl\+)?shift\+f10|ctrl\+shift\+b
     |shift\+enter|alt\+shift\+(e|f9|f10)
 run | program=<STUDIOS> | does=ctrl\+enter | holds=(?!<READS_ONLY>$).+
@@ -6178,9 +6150,8 @@ weighty | title=<WEIGHTY> | program=<BROWSERS> | does=<A_CLICK> | in=(hyper)?lin
      | label=(.*\n)?(run|build|execute|deploy|start|stop|restart|scale|trigger)\b.*
 weighty | program=<LEDGERS> | title=(?!<LEDGERS_LOOK>$).* | enters=yes
 weighty | program=<LEDGERS> | does=ctrl\+s|ctrl\+shift\+[sp]|(shift\+)?f([25689]|1[0-2])
-weighty | program=<LEDGERS> | does=<A_CLICK>|space | in=(split )?button
-    |menu item | dialog=(?!left).*
-     | looks=|leads | label=.+
+weighty | program=<LEDGERS> | does=<A_CLICK>|space | in=(split )?button|menu item
+     | dialog=(?!left).* | looks=|leads | label=.+
 weighty | program=<REMOTES> | does=<A_CLICK>|enter|space | in=(split )?button | dialog=(?!left).*
 weighty | program=<REMOTES> | in=<UNTOLD>|image|control | does=<PRESSES>|drag|space|(shift\+)?.|win
     |win\+.*|alt\+(?!tab$).*|ctrl\+(?!([acf]|home|end|tab)$).+|f\d+|backspace|insert
@@ -6188,9 +6159,8 @@ weighty | program=<REMOTES> | in=<UNTOLD>|image|control | text=.+ | named=
 run | program=<FILERS> | does=((ctrl|alt|shift)\+)*enter|(double|triple)_click | kind=|runs
 move | program=<FILERS> | does=(shift\+)?f[5-8]
 run | program=<FILERS> | text=.+ | in=combo box | enters=
-move | program=<FILERS> | does=<A_CLICK>|space | in=button|menu item | dialog=(?!left).*
-     | looks=|leads
-     | looks=|leads | label=.+
+move | program=<FILERS> | does=<A_CLICK>|space | in=button|menu item | dialog=(?!left).* | looks=
+    |leads | looks=|leads | label=.+
 run | program=<START>|<LAUNCHERS> | does=<A_CLICK>|enter | in=list item|button|menu item | owned=
      | control=(?!((<SHOWN_PROGRAMS>)(, .*)?|<LOOKING>|all( apps)?|power|unnamed)$).+
 run | program=<START>|<LAUNCHERS> | does=ctrl\+shift\+enter|(alt|ctrl)\+\d
@@ -6218,9 +6188,8 @@ system | program=<EXPLORER> | title=<PANELS> | does=<A_CLICK>|enter|space | in=<
 weighty | program=<LEDGERS> | enters=yes | line=\W*(/n|/o|=).*
 weighty | program=<LEDGERS> | enters=yes | holds=\W*(/n|/o|=).*
 run | program=<BROWSERS>|<CHATS> | does=<A_CLICK>|enter | label=<SETUPS>
-file | bidden= | program=<BROWSERS>|<MAILS>|<CHATS> | does=<A_CLICK>|enter|space
-     | in=(hyper)?link|(split )?button|menu item|image|control | dialog=(?!left).*
-     | label=<DOWNLOADS>
+file | bidden= | program=<BROWSERS>|<MAILS>|<CHATS> | does=<A_CLICK>|enter|space | in=(hyper)?link
+    |(split )?button|menu item|image|control | dialog=(?!left).* | label=<DOWNLOADS>
 run | program=<BROWSERS>|<CHATS>|<MAILS> | does=<A_CLICK>|enter|space | in=(split )?button
      | control=<DOWNLOADED>
 run | program=<BROWSERS>|<CHATS> | does=<A_CLICK>|enter|space | in=list item
@@ -6265,10 +6234,9 @@ run | does=<A_CLICK>|enter | program=<BROWSERS>|<MAILS> | kind=|runs
      | label=(.*\n)?(open|offnen|open file|datei offnen|ouvrir( le fichier)?)\W*
 run | enters=yes | program=<EXPLORER> | runner= | label=<RUNNABLE>
 run | enters=yes | program=<EXPLORER> | opened=<A_CLICK>\(<RUNNABLE>
-unknown | plain= | told= | looks=|leads | does=<PRESSES>|enter|space
-     | in=(split )?button|menu item|control|image|switch
-     | dialog=(?!left|line|form).* | label=(?!(.*\n)?(<FORM_GOES_ON>|<WHOLE_MENUS>)$).+
-     | title=(?!<FORM_SHOWS>$).*
+unknown | plain= | told= | looks=|leads | does=<PRESSES>|enter|space | in=(split )?button|menu item
+    |control|image|switch | dialog=(?!left|line|form).* | label=(?!(.*\n)?(<FORM_GOES_ON>
+    |<WHOLE_MENUS>)$).+ | title=(?!<FORM_SHOWS>$).*
 unknown | plain= | does=<PRESSES> | in=(hyper)?link|text|header item|tab|combo box|<ROWS>
      | dialog=(?!left).* | control=(?!(<LOOKS>)$)<ORDERS>
 unknown | plain= | in=<UNTOLD> | does=<PRESSES>
@@ -6300,13 +6268,11 @@ file | owned=yes | title=<SAVE_TITLES> | saves=<HIDDEN_FILE> | does=<A_CLICK>|sp
      | dialog=(?!left).* | in=(split )?button|
 file | owned=yes | title=<SAVE_TITLES> | saves=<BARE_FILE> | path=<ENDS_AS_IT_SAYS> | enters=yes
      | program=(?!<ADDS_ENDINGS>).*
-file | owned=yes | title=<SAVE_TITLES> | saves=<BARE_FILE> | path=<ENDS_AS_IT_SAYS>
-     | does=<A_CLICK>|space|alt\+\w | dialog=(?!left).* | in=(split )?button|
-     | program=(?!<ADDS_ENDINGS>).*
-file | owned=yes | program=<EDITORS> | dialog=line|form | path=.*[^\n].*
-     | about=.*\b(run program|programm ausfuhren|program(m)?:|command( line)?|befehl(szeile)?|macro
-    |url|web address|webadresse)\b.*
-     | does=<A_CLICK>|enter|space|alt\+\w | in=(?!tab|list|check|radio).*
+file | owned=yes | title=<SAVE_TITLES> | saves=<BARE_FILE> | path=<ENDS_AS_IT_SAYS> | does=<A_CLICK>
+    |space|alt\+\w | dialog=(?!left).* | in=(split )?button| | program=(?!<ADDS_ENDINGS>).*
+file | owned=yes | program=<EDITORS> | dialog=line|form | path=.*[^\n].* | about=.*\b(run program
+    |programm ausfuhren|program(m)?:|command( line)?|befehl(szeile)?|macro|url|web address
+    |webadresse)\b.* | does=<A_CLICK>|enter|space|alt\+\w | in=(?!tab|list|check|radio).*
      | label=(?!(.*\n)?(<FORM_GOES_ON>|<LEAVING>|<FIELD_WORDS>)$).+
 overwrite | plain= | text=.+ | named= | others=yes | in=edit|combo box|spinner|<CELLS>
      | control=(?!<FINDING>|<FILE_FIELDS>).*
@@ -6322,9 +6288,8 @@ unknown | bidden= | in=checkbox|switch | does=<PRESSES>|space | wanted= | dialog
      | program=<BROWSERS> | about=(?!<LEADS_ON>$).* | control=(?!.*\b(<NARROWS>|<PLAYS>)\b).*
 unknown | bidden= | title=<PREFERENCES> | in=list item|menu item | program=<BROWSERS>
      | does=<A_CLICK>|enter|space | dialog=(?!left).* | control=(?!.*\b(<NARROWS>)\b|<LEAVING>$).*
-unknown | bidden= | title=<PREFERENCES> | in=<CHOICES>|checkbox|switch
-     | does=<CHOOSES>|<A_CLICK>|space | dialog=(?!left).*
-     | about=(?!(.*; )?(<TAKES_OVER>)(; .*)?$).*
+unknown | bidden= | title=<PREFERENCES> | in=<CHOICES>|checkbox|switch | does=<CHOOSES>|<A_CLICK>
+    |space | dialog=(?!left).* | about=(?!(.*; )?(<TAKES_OVER>)(; .*)?$).*
      | control=(?!.*\b(<NARROWS>)\b|<PERSONAL>$).*
 unknown | bidden= | title=<PREFERENCES> | in=(split )?button | does=<A_CLICK>|space
      | label=<STEPS>|<MORE_OR_LESS> | about=(?!(.*; )?(<TAKES_OVER>)(; .*)?$|<PERSONAL>$).*
@@ -6332,9 +6297,8 @@ unknown | bidden= | plain= | in=(split )?button | does=<A_CLICK>|space | label=<
      | about=(?!(.*; )?(<TAKES_OVER>)(; .*)?$|<PERSONAL>$).*
 unknown | plain= | in=slider|spinner|radio button | does=<A_CLICK>|space | dialog=(?!left).*
      | about=(?!(.*; )?(<TAKES_OVER>)(; .*)?$).* | control=(?!.*\b(<NARROWS>|all|alle)\b).*
-system | title=<SETTINGS> | program=applicationframehost\.exe
-     | in=combo box|slider|spinner|radio button
-     | does=<CHOOSES> | control=(?!<PERSONAL>$).*
+system | title=<SETTINGS> | program=applicationframehost\.exe | in=combo box|slider|spinner
+    |radio button | does=<CHOOSES> | control=(?!<PERSONAL>$).*
 menu | program=<BROWSERS> | in=(?!edit|combo|field|spinner).+ | title=(?!<KEPT_AT_ONCE>|<VIDEOS>).*
      | does=(shift\+)?[a-eg-jl-z0-9#!]
 menu | program=<BROWSERS> | in=(?!edit|combo|field|spinner).+ | title=(?!<KEPT_AT_ONCE>|<VIDEOS>).*
@@ -6391,9 +6355,8 @@ shell | runner=shell | control=.*\b<PATH_SHELLS>\b.* | command=(?i)<SHELL_SHOWS>
 web | runner=web|start|address|dialog | taken=(?!<TAKEN>$).* | command=(?i)https?://<SITE>/?
 web | runner=web | taken=(?!<TAKEN>$).* | command=(?i)<SITE>/?|
 words | runner=web | taken=(?!<TAKEN>$).* | line=[^?].* | command=(?!(<DATA>)$).+
-address | runner=address | command=(?i)(c:\\users\\[\w -]+\\)?
-    (this pc|dieser pc|ce pc|este equipo|desktop|documents
-    |dokumente|downloads|pictures|bilder|music|musik|videos|)
+address | runner=address | command=(?i)(c:\\users\\[\w -]+\\)?(this pc|dieser pc|ce pc|este equipo
+    |desktop|documents|dokumente|downloads|pictures|bilder|music|musik|videos|)
 """)
 # What enters the line that stands there; but for Enter that is a click, or a blank on a button.
 ENTERED = rules_of(r"""
@@ -6423,11 +6386,10 @@ reads | program=(?!<BROWSERS>|<EXPLORER>|<START>|<LAUNCHERS>).+
 reads | program=<BROWSERS> | title=<OF_PERSONS>|<KEPT_AT_ONCE>|<WEIGHTY> | runner=(?!web).*
 changes | bidden= | quoted= | text=.*\S.* | runner=|console | control=(?!<FINDING>|<FILE_FIELDS>).*
      | title=(?!<FORM_SHOWS>$).* | program=(?!<BROWSERS>|<EXPLORER>).*
-changes | bidden= | in=<FIELDS_THERE>|<CELLS>|pane|image|text| | runner=|console
-     | does=(shift\+)?(.|space|enter|insert|backspace|delete)
-    |ctrl\+(?![acfghnopqstw]$)(shift\+)?(.|insert|delete|backspace)
-     | control=(?!<FINDING>|<FILE_FIELDS>).* | title=(?!<FORM_SHOWS>$).* | opened=(?!<BAR_KEYS>$).*
-     | program=(?!<BROWSERS>|<EXPLORER>).*
+changes | bidden= | in=<FIELDS_THERE>|<CELLS>|pane|image|text| | runner=|console | does=(shift\+)?(.
+    |space|enter|insert|backspace|delete)|ctrl\+(?![acfghnopqstw]$)(shift\+)?(.|insert|delete
+    |backspace) | control=(?!<FINDING>|<FILE_FIELDS>).* | title=(?!<FORM_SHOWS>$).*
+     | opened=(?!<BAR_KEYS>$).* | program=(?!<BROWSERS>|<EXPLORER>).*
 changes | bidden= | does=<A_CLICK>|space|enter | dialog=(?!left).* | in=(?!tab).*
      | program=(?!<BROWSERS>|<EXPLORER>).* | title=(?!<FILTERS>$).*
      | looks=|leads | label=(?!<KEEPS>$).+
@@ -6439,16 +6401,138 @@ changes | text=.*\w.* | named= | in=<CELLS> | holds=.+ | opened=(?!f2).*
 changes | does=(shift\+)?.|space|delete|backspace | in=<CELLS> | holds=.+ | opened=(?!f2).*
 """)
 ####################################################################################################
+# Dialogs - what a window asks, and what a press answers in it
+####################################################################################################
+
+# With one of these a dialog is a form, which asks nothing.
+FORM_PARTS = frozenset("tab, tabs, radio button, slider, spinner, list, tree, table".split(", "))
+ANSWERS_MOST = 7
+BESIDE_MOST = 4
+# What says which button answers a message box.
+ANSWERING_WORDS = frozenset(
+    "press click answer choose hit pick select drücke klicke klick wähle antworte mit with appuie"
+    " clique choisis pulsa elige".split()
+)
+
+
+def is_dialog(window: Window) -> bool:
+    if has_form("MENUS", window.class_name):  # which have an owner, too
+        return False
+    return bool(window.owner) or has_form("DIALOGS", window.class_name)
+
+
+def kind_of_dialog(attempt: Attempt, window: Window, facts: Mapping[str, str], label: str) -> str:
+    """`asks` for a message box: answers, and nothing to fill in; `line` for one to fill in."""
+    if not is_dialog(window):
+        return "asks" if label and answers_there(attempt, label) else ""
+    roles = {control.role for control in attempt.inside}
+    if not roles:  # then by what is done there
+        if len(facts["text"]) > 1 or facts["in"] in ("field", *FIELDS):
+            return "line"
+        return "asks" if has_form("DIALOGS", window.class_name) or attempt.unanswered else ""
+    if roles & FIELDS:
+        return "form" if roles & FORM_PARTS else "line"
+    if roles & FORM_PARTS:
+        return ""
+    answers = sum(not has_form("CLOSING", one.name) for one in attempt.buttons)
+    return "asks" if 1 < answers <= ANSWERS_MOST else ""
+
+
+def answers_there(attempt: Attempt, label: str) -> bool:
+    """Tells whether a page asks above what is pressed, which says yes beside one that says no."""
+    for item in attempt.known[-1:]:
+        left, top, width, height = item.rect
+        around = Rect(left - 600, top - 400, width + 1200, height + 500)
+        there = [one for one in attempt.inside if around.overlaps(one.rect)]
+        others = [fold_label(one.name) for one in there if has_form("PRESSED", one.role)]
+        if any(has_form("DECLINES", one) or "refuses" in said_by(one, "answers") for one in others):
+            agrees = has_form("AGREEING", label)
+            fields_there = any(one.role in FIELDS for one in there)
+            if agrees and not fields_there and len(others) <= BESIDE_MOST:
+                return True
+            texts = [fold(one.name) for one in there if one.role in ("text", "group", "pane")]
+            if agrees or not fields_there:  # else it is a form
+                return any(
+                    has_form("ASKS", text)
+                    or (agrees and {*said_by(text, "commands")} - {"password"})
+                    for text in texts
+                )
+    return False
+
+
+def is_left(attempt: Attempt, window: Window, label: str, asks: bool) -> bool:
+    """Tells whether this answers nothing, says no to a risk, or answers as the task says."""
+    # Of what does one thing and another, as "book and close" does, no half is all.
+    said = said_by(re.sub(r"\b(and|und|et)\b", "", label.partition(",")[0]), "answers")
+    about = fold("; ".join(one.name for one in attempt.inside if one.role not in ANSWERING))
+    title = fold(window.title)
+    risk = has_form("LOST_BY_NO", about)
+    saving = re.search(PATTERNS["SAVING"], about or title)
+    others = "; ".join(fold_label(one.name) for one in attempt.buttons)
+    if "refuses" in said and not (risk or saving):
+        return about != "" or bool(said_by(f"{title}; {others}", "commands"))
+    if "bars" in said and not risk:
+        return "install" in said_by(others, "commands")
+    if has_form("OKAY", label) and others == label and is_dialog(window):
+        return True
+    if has_form("KEEPS", label) and saving:
+        return is_in_task(label, attempt.task)
+    if "goes ahead" in said and not has_form("WARNS", about):
+        return True
+    label = label.removesuffix(" switch")
+    if len(label) < 3:  # such as OK, which is told from other words by the one in front
+        named = [f"{word} {label}" for word in ANSWERING_WORDS]
+        return "leaves" in said or any(is_in_task(name, attempt.task) for name in named)
+    behind = ANSWERING_WORDS if asks and f'"{label}"' not in attempt.task.lower() else ()
+    return "leaves" in said or is_in_task(label, attempt.task, behind)
+
+
+def beside_cancel(attempt: Attempt, label: str) -> list[str]:
+    """Returns the names of the buttons among which it is pressed, if one of them cancels."""
+    here = attempt.known[-1].rect if attempt.known else None
+    few = len(attempt.buttons) <= ANSWERS_MOST
+    names = []  # of a page only those on its line
+    close_by = []
+    for one in attempt.buttons:
+        name = fold_label(one.name)
+        below, beside = (one.rect.top - here.top, one.rect.left - here.left) if here else (0, 0)
+        if few or not here or -one.rect.height < below < here.height:
+            names.append(name)
+        if here and abs(below) <= 120 and abs(beside) < 500:
+            close_by.append(name)
+    if any(has_form("CANCELS", name) for name in names):
+        return names
+    declines = any(has_form("DECLINES", name) for name in close_by if name != label)
+    return close_by if declines and len(close_by) <= BESIDE_MOST else []
+
+
+def facts_of_dialog(
+    attempt: Attempt, window: Window, facts: Mapping[str, str], label: str
+) -> dict[str, str]:
+    """Returns what is known by what a window asks, where this is pressed in it."""
+    dialog = kind_of_dialog(attempt, window, facts, label)
+    names: Sequence[str] = ()
+    if label and is_left(attempt, window, label, dialog == "asks"):
+        dialog = "left"
+    else:
+        names = beside_cancel(attempt, label)
+    # From elsewhere it is the default one, or one by its letter.
+    said = [said_by(name, "answers") for name in names if label not in names or name == label]
+    decides = [] in said and ["goes on"] not in said
+    return {
+        "dialog": dialog,
+        "cancels": "yes" if names else "",
+        "decides": "yes" if decides else "",
+    }
+
+
+####################################################################################################
 # Questions - the facts of an act, whether a person has to be asked, and in which words
 ####################################################################################################
 
 
 Facts = Mapping[str, str]
 
-# With one of these a dialog is a form, which asks nothing.
-FORM_PARTS = frozenset("tab, tabs, radio button, slider, spinner, list, tree, table".split(", "))
-ANSWERS_MOST = 7
-BESIDE_MOST = 4
 # What says that a line is to be run; and, where more than lines are entered, to be opened.
 RUNNING = frozenset(
     "run execute type enter start launch use do starte starten tippe gib nimm verwende führe lance"
@@ -6457,11 +6541,6 @@ RUNNING = frozenset(
 OPENING = RUNNING.union(
     "open show visit go call öffne zeige geh gehe ruf ouvre affiche va abre muestra ve otwórz pokaż"
     " idź открой покажи 打开".split()
-)
-# What says which button answers a message box.
-ANSWERING_WORDS = frozenset(
-    "press click answer choose hit pick select drücke klicke klick wähle antworte mit with appuie"
-    " clique choisis pulsa elige".split()
 )
 LOOK_UP_S = 0.5  # a folder may be on a disk that is asleep
 # What the folders of a user are called on the disk, where that is not what is shown.
@@ -6535,6 +6614,11 @@ def is_elsewhere(attempt: Attempt, window: Window) -> bool:
     return not at_home or any(has_form("ELSEWHERE", text) for text in told)
 
 
+def true_names(controls: Iterable[Control]) -> list[str]:
+    """Returns the names that tell what a click does."""
+    return [control.name for control in controls if control.name and control.role not in HOLDERS]
+
+
 def kind_of_item(attempt: Attempt, window: Window, label: str, does: str) -> str:
     """`shows` or `runs`: what opening an item does; empty where that is not known."""
     explores = has_form("EXPLORER", window.program)
@@ -6592,8 +6676,9 @@ def does_of(attempt: Attempt) -> str:
     return key if key in ("space", "enter") else does
 
 
-def label_pressed(attempt: Attempt, does: str) -> str:
+def label_pressed(attempt: Attempt) -> str:
     """As the model calls it, and on the last line as Windows does."""
+    does = does_of(attempt)
     opens = does in OPENERS
     names = [attempt.act.label]
     if does in MOVES:
@@ -6610,80 +6695,6 @@ def label_pressed(attempt: Attempt, does: str) -> str:
     elif opens or does == "space" or not attempt.act.types:
         names += true_names(attempt.known)
     return "\n".join(map(fold_label, filter(None, names)))
-
-
-def is_dialog(window: Window) -> bool:
-    if has_form("MENUS", window.class_name):  # which have an owner, too
-        return False
-    return bool(window.owner) or has_form("DIALOGS", window.class_name)
-
-
-def kind_of_dialog(attempt: Attempt, window: Window, facts: Facts, label: str) -> str:
-    """`asks` for a message box: answers, and nothing to fill in; `line` for one to fill in."""
-    if not is_dialog(window):
-        return "asks" if label and answers_there(attempt, label) else ""
-    roles = {control.role for control in attempt.inside}
-    if not roles:  # then by what is done there
-        if len(facts["text"]) > 1 or facts["in"] in ("field", *FIELDS):
-            return "line"
-        return "asks" if has_form("DIALOGS", window.class_name) or attempt.unanswered else ""
-    if roles & FIELDS:
-        return "form" if roles & FORM_PARTS else "line"
-    if roles & FORM_PARTS:
-        return ""
-    answers = sum(not has_form("CLOSING", one.name) for one in attempt.buttons)
-    return "asks" if 1 < answers <= ANSWERS_MOST else ""
-
-
-def answers_there(attempt: Attempt, label: str) -> bool:
-    """Tells whether a page asks above what is pressed, which says yes beside one that says no."""
-    for item in attempt.known[-1:]:
-        left, top, width, height = item.rect
-        around = Rect(left - 600, top - 400, width + 1200, height + 500)
-        there = [one for one in attempt.inside if around.overlaps(one.rect)]
-        others = [fold_label(one.name) for one in there if has_form("PRESSED", one.role)]
-        if any(has_form("DECLINES", one) or "refuses" in said_by(one, "answers") for one in others):
-            agrees = has_form("AGREEING", label)
-            fields_there = any(one.role in FIELDS for one in there)
-            if agrees and not fields_there and len(others) <= BESIDE_MOST:
-                return True
-            texts = [fold(one.name) for one in there if one.role in ("text", "group", "pane")]
-            if agrees or not fields_there:  # else it is a form
-                return any(
-                    has_form("ASKS", text)
-                    or (agrees and {*said_by(text, "commands")} - {"password"})
-                    for text in texts
-                )
-    return False
-
-
-def is_left(attempt: Attempt, window: Window, label: str, asks: bool) -> bool:
-    """Tells whether this answers nothing, says no to a risk, or answers as the task says."""
-    # Of what does one thing and another, as "book and close" does, no half is all.
-    said = said_by(re.sub(r"\b(and|und|et)\b", "", label.partition(",")[0]), "answers")
-    about = fold("; ".join(one.name for one in attempt.inside if one.role not in ANSWERING))
-    title = fold(window.title)
-    others = [fold_label(one.name) for one in attempt.buttons]
-    lets = [one for one in others if one != label and not has_form("CLOSING", one)]
-    is_kept = re.search(PATTERNS["SAVING"], about or title) or has_form("LOST_BY_NO", about)
-    if "refuses" in said and not is_kept:
-        return about != "" or any(
-            said_by(one, "commands") or one in label for one in [title, *lets]
-        )
-    if "bars" in said and not has_form("LOST_BY_NO", about):
-        return any("install" in said_by(one, "commands") for one in lets)
-    if has_form("OKAY", label) and is_dialog(window) and not lets:
-        return not any(one.role in FIELDS for one in attempt.inside)
-    if has_form("KEEPS", label) and re.search(PATTERNS["SAVING"], about or title):
-        return is_in_task(label, attempt.task)
-    if "goes ahead" in said and not has_form("WARNS", about):
-        return True
-    label = label.removesuffix(" switch")
-    if len(label) < 3:  # such as OK, which is told from other words by the one in front
-        named = [f"{word} {label}" for word in ANSWERING_WORDS]
-        return "leaves" in said or any(is_in_task(name, attempt.task) for name in named)
-    behind = ANSWERING_WORDS if asks and f'"{label}"' not in attempt.task.lower() else ()
-    return "leaves" in said or is_in_task(label, attempt.task, behind)
 
 
 def has_lost(attempt: Attempt, window: Window) -> bool:
@@ -6704,35 +6715,6 @@ def has_lost(attempt: Attempt, window: Window) -> bool:
         if len(kept) * 2 < len(words):
             return True
     return False
-
-
-def beside_cancel(attempt: Attempt, label: str) -> list[str]:
-    """Returns the names of the buttons among which it is pressed, if one of them cancels."""
-    buttons = attempt.buttons
-    if len(buttons) > ANSWERS_MOST:  # of a page: those on its line
-        for item in attempt.known:
-            line = Rect(0, item.rect.top, 1, item.rect.height)
-            buttons = [one for one in buttons if line.overlaps(one.rect._replace(left=0))]
-    names = [fold_label(control.name) for control in buttons]
-    if not any(has_form("CANCELS", name) for name in names):
-        names = [
-            fold_label(one.name)
-            for one, item in product(buttons, attempt.known[-1:])
-            if abs(one.rect.top - item.rect.top) <= 120
-            and abs(one.rect.left - item.rect.left) < 500
-        ]
-        if len(names) > BESIDE_MOST or not any(
-            has_form("DECLINES", name) for name in names if name != label
-        ):
-            return []
-    return names
-
-
-def decides(names: Sequence[str], label: str) -> bool:
-    """Tells whether, of buttons of these names beside one that cancels, it is one that decides."""
-    # From elsewhere it is the default one, or one by its letter.
-    said = [said_by(name, "answers") for name in names if label not in names or name == label]
-    return [] in said and ["goes on"] not in said
 
 
 def without_named(texts: Iterable[str], task: str, between: str) -> str:
@@ -6759,24 +6741,24 @@ def name_there(attempt: Attempt, line: str) -> str:
 
 
 TITLE_BAR = 40  # so many pixels from its top a window is moved by
-MENU_BAR = 100  # so many pixels from its top a bar of menus lies, on a screen of 150 %
+MENU_BAR = 100  # so many pixels from its top a window has its menus, on a screen of 150 %
 
 
 # does (its keys, or its tool), text, enters, label (see label_pressed); in (the role of the control
 # that gets it, field if it is typed into, empty if unknown), control (the name of where it ends);
 # title, program; owned (yes of a dialog), about (what it says); line (with what is typed now),
 # opened, last (see Typed); named (yes of a text that the task names), path (see lines_there); kind
-# (see kind_of_item); lost (yes: see has_lost); decides (yes: see there), cancels (yes: see
-# beside_cancel); dialog (asks, line, left), runner (what runs a line there) and runs (what the act
-# has Windows run); unanswered, holds_secret (yes: see Attempt), sends (yes: see SENDS), toggles
-# (yes: it is on or off), unsent (yes: it holds what no task named), across (yes: it ends in another
-# window), inner (yes: it begins below its window's title), between (yes: it ends on another
-# control), elsewhere (yes: see there), file (the title without what the task names), holds (what a
-# control holds), others (yes: that of what gets the text is none of this program's); bidden (yes:
-# see bids), looks (yes: see only_looks), acts (yes: see there), wanted (yes: see is_wanted), told
-# (yes: that a task bids), called (as Windows calls what is pressed), quoted (yes of a text that the
-# task has in quotes), changed (of a window, see Typed), taken (words of the line that were read,
-# see Typed, and that the task does not name).
+# (see kind_of_item); lost (yes: see has_lost); decides, cancels (yes: see beside_cancel); dialog
+# (asks, line, left), runner (what runs a line there) and runs (what the act has Windows run);
+# unanswered, holds_secret (yes: see Attempt), sends (yes: see SENDS), toggles (yes: it is on or
+# off), unsent (yes: it holds what no task named), across (yes: it ends in another window), inner
+# (yes: it begins below its window's title), between (yes: it ends on another control), elsewhere
+# (yes: see there), file (the title without what the task names), holds (what a control holds),
+# others (yes: that of what gets the text is none of this program's); bidden (yes: see bids), looks
+# (yes: see only_looks), acts (yes: see there), wanted (yes: see is_wanted), told (yes: that a task
+# bids), called (as Windows calls what is pressed), quoted (yes of a text that the task has in
+# quotes), changed (of a window, see Typed), taken (words of the line that were read, see Typed, and
+# that the task does not name).
 def facts_of(attempt: Attempt) -> Facts:
     """Returns the facts that rules are held against."""
     window = next(iter(attempt.reached), Window(0, ""))
@@ -6785,9 +6767,14 @@ def facts_of(attempt: Attempt) -> Facts:
     does = does_of(attempt)
     text = attempt.act.text
     line = typed.with_text(text)
+    said = text.strip()
+    # Windows may not show the ending of a file that a task names.
+    file_named = len(said) > 2 and re.search(
+        rf"(?<![\w.]){re.escape(said)}\.\w{{2,4}}\b", attempt.task, re.I
+    )
     so = vars(attempt) | {
         "elsewhere": has_form("EXPLORER", front.program) and is_elsewhere(attempt, front),
-        "named": is_in_task(text.strip(), attempt.task) or is_stem(text.strip(), attempt.task),
+        "named": file_named or is_in_task(said, attempt.task),
         "sends": has_form("SENDS", f"{window.program} {window.class_name}"),
         "between": len({control.name for control in attempt.known}) > 1,
         "enters": "\n" in text or does in ENTERING,
@@ -6798,7 +6785,7 @@ def facts_of(attempt: Attempt) -> Facts:
         "lost": has_lost(attempt, front),
         "changed": typed.changed & attempt.handles,
         "bidden": bids(attempt.task or attempt.client_task),
-        "quoted": f'"{text.strip()}"' in re.sub("[“”„«»‘’']", '"', attempt.task),
+        "quoted": f'"{said}"' in re.sub("[“”„«»‘’']", '"', attempt.task),
         "others": (getattr(attempt.focused, "value", None) or "").strip() not in typed.own,
         "toggles": attempt.known != [] and attempt.known[-1].checked is not None,
         "plain": has_form("PLAIN", f"{window.program} {window.title}"),
@@ -6810,7 +6797,7 @@ def facts_of(attempt: Attempt) -> Facts:
         "text": text,
         "path": lines_there(attempt, line),
         "taken": without_named(typed.taken(line), attempt.task, " "),
-        "label": label_pressed(attempt, does),
+        "label": label_pressed(attempt),
         "in": "field" if typed.line.strip(UNKNOWN) else "",
         "control": "",
         "holds": "",
@@ -6831,32 +6818,19 @@ def facts_of(attempt: Attempt) -> Facts:
     return {**facts, "notes": notes, "unsent": "yes" if "brings" in notes else facts["unsent"]}
 
 
-def opens_a_menu(attempt: Attempt, window: Window) -> bool:
-    """Tells whether an item of a menu lies in the bar at the top of its window."""
-    below = attempt.known[-1].rect.top - window.rect.top
-    return not has_form("MENUS", window.class_name) and 0 <= below < MENU_BAR
-
-
 def facts_of_label(attempt: Attempt, window: Window, facts: Facts) -> Facts:
     """Returns what is known by what is pressed, and by what stands around it."""
     label = facts["label"].rpartition("\n")[2]
-    dialog = kind_of_dialog(attempt, window, facts, label)
-    beside: Sequence[str] = ()
-    if label and is_left(attempt, window, label, dialog == "asks"):
-        dialog = "left"
-    else:
-        beside = beside_cancel(attempt, label)
     called = next(iter(true_names(attempt.known)), label)
     looks = only_looks(label, facts["about"]) if facts["control"] != "unnamed" else ""
-    if facts["in"] == "menu item" and opens_a_menu(attempt, window) and not acts(label):
-        looks = "yes"
+    if facts["in"] == "menu item" and not has_form("MENUS", window.class_name):
+        at_top = attempt.known[-1].rect.top < window.rect.top + MENU_BAR
+        looks = "yes" if at_top and not acts(label) else looks
     calculates = has_form("CALCULATORS", f"{window.program} {window.title}")
     is_meant = attempt.client_task == "" and is_wanted(label, attempt.task)
     known = {
         "kind": kind_of_item(attempt, attempt.front or window, label, facts["does"]),
-        "dialog": dialog,
-        "decides": "yes" if decides(beside, label) else "",
-        "cancels": "yes" if beside else "",
+        **facts_of_dialog(attempt, window, facts, label),
         "looks": looks,
         "acts": "yes" if not (looks or calculates) and acts(label) else "",
         "wanted": "yes" if is_meant else "",
@@ -7068,12 +7042,6 @@ def judged(attempt: Attempt, config: Config, apart: bool = False) -> Attempt:
         risks = ["any act"]
     risks = [] if is_allowed(risks, attempt, config) else list(dict.fromkeys(risks))
     return replace(attempt, risks=risks, enters=enters, notes=facts["notes"].split())
-
-
-def what_a_yes_is_for(attempt: Attempt) -> tuple[object, ...]:
-    windows = [window.handle for window in attempt.reached]
-    controls = [(control.role, control.name) for control in attempt.known]
-    return str(attempt.act), windows, controls
 
 
 ####################################################################################################
@@ -8100,7 +8068,7 @@ def gate_confirm(actuator: Actuator, attempt: Attempt) -> Attempt:
         return attempt
     if actuator.foreseen and actuator.risks_of_way(attempt) <= actuator.foreseen:
         return attempt  # somebody has allowed this step of a way before it began
-    wanted = what_a_yes_is_for(attempt)
+    wanted = attempt.yes_is_for
     allowed, until = actuator.allowed
     if wanted != allowed or actuator.clock.now() > until:
         place = place_name(attempt)
@@ -8121,7 +8089,7 @@ def gate_confirm(actuator: Actuator, attempt: Attempt) -> Attempt:
         actuator.allowed = (wanted, actuator.last_own + YES_S)
         for gate in GATES_OF_THE_LOOK:
             attempt = gate(actuator, attempt)
-        if what_a_yes_is_for(attempt) != wanted:
+        if attempt.yes_is_for != wanted:
             raise ToolError("What this reaches changed since the last look.", "stale_frame")
     actuator.allowed = ((), 0.0)
     return attempt

@@ -119,7 +119,7 @@ ROWS = (
     ("read-before", "Facts", "what was read is not told to a search unasked", "Typed.after", '"reads" in attempt.notes', "False"),
     ("type-column", "Questions", "a file's type tells what opening it does", "kind_of_item", '[f"type {value}" for', '["folder" for'),
     ("approval-age", "Actuator", "a person's yes holds for a while only", "gate_confirm", "actuator.clock.now() > until", "actuator.clock.now() < 0"),
-    ("approval-look", "Actuator", "a yes holds only while the same control is there", "gate_confirm", "what_a_yes_is_for(attempt) != wanted", "not wanted"),
+    ("approval-look", "Actuator", "a yes holds only while the same control is there", "gate_confirm", "attempt.yes_is_for != wanted", "not wanted"),
     ("window-new", "Hands", "a window that never comes is not waited for without an end", "Hands.open_app", "clock.now() < end", "clock.now() < end * 9"),
     ("blocked-keys", "Hands", "a blocked chord is refused with further keys, too", "Hands.refuse_chord", "blocked_codes <= codes", "blocked_codes == codes"),
     ("clicks-apart", "Hands", "two clicks of one button are kept apart", "Hands.click", "again_at - self.clock.now()", "0.0"),
@@ -159,6 +159,6 @@ ROWS = (
     ("demo-saved", "Demo", "a note that was changed after saving is not saved", "DemoState.clean", "self.saved_text == self.text", "self.saved_text is not None"),
     ("demo-pointer", "Demo", "where a click takes no place, the mouse is moved there first", "_demo_step", "<= 8", "<= 800"),
     ("typing-enter", "Typing", "Enter is not pressed on what was read back as something else", "Typing.text", "if wrong and enters:", "if wrong and enters and not now:"),
-    ("typing-beside", "Typing", "no text is typed behind a click that hit no field", "Typing.is_at", "return any(is_name_of(name, to.name) for name in filter(name_words, names))", "return any(names)"),
+    ("typing-beside", "Typing", "no text is typed behind a click that hit no field", "Typing.why_not", "if any(is_name_of(name, to.name) for name in filter(name_words, names)):", "if any(names):"),
     ("typing-contains", "Typing", "a field that was emptied holds just what was typed", "is_as_typed", "return seen_words(now) == seen_words(text)", "return text in now"),
 )  # fmt: skip
