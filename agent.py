@@ -4808,9 +4808,8 @@ WARNS .*(permanently|(can ?not|can't|never) be (undone|recovered|restored|revers
     |pour toujours|para siempre|permanentemente|no se puede deshacer|se (eliminara|perdera|borrara
     |cancelara|cerrara)n?|sin vuelta|per sempre|verra eliminat\w*|na zawsze|zostanie usunie\w*).*
 # What says that no is no way out, and the one answer to a box that only tells something.
-LOST_BY_NO <WARNS>|.*\b(stay|remain|continue|resume|finish\w*|bleiben|fortsetzen|rester
-    |continuer|seguir|continuar|keep|undo|restore|recover\w*|behalten|wiederherstell\w*|garder|conserver
-    |mantener|conservar|mantenere|behalla|bewaren|zachowac)\b.*
+LOST_BY_NO <WARNS>|.*\b(stay|remain|contin\w+|bleiben|fortsetzen|rester|seguir|keep|undo|restore
+    |recover\w*|behalten|wiederherstell\w*|garder|conserv\w*|manten\w+|behalla|bewaren|zachowac)\b.*
 OKAY (ok(ay)?|aceptar|accepter|d'accord|accetta|akceptuj|tamam|xopoшo|确定|好|확인|はい|了解)\W*
 ASKS <WARNS>|.*\?(\W.*)?|.*\b(access(es)? to your|zugreifen|acceder a|permissions?)\b.*
 CANCELS cancel|abbrechen|annuler|cancelar|anuluj|otmeha|取消|annulla|annuleren|avbryt|deny|ablehnen
@@ -5114,11 +5113,11 @@ WATCHES (?!.*(?<!how )(?<!what )\b(to|pour|para|zum?) <VERBS>)(<POLITE>\s){,6}((
     |ferme\w*|verifie\w*|consulte\w*|savoir|ecoute\w*|va(s|is)? (sur|a|aux?|dans)|aller|mira\w*|ver
     |ve (al?|si)|lee|leer|busca\w*|encuentra\w*|encontrar|muestra\w*|mostrar\w*|ensena\w*|di(me|game
     |nos)|decir(me|nos)|dame (el|la|los|las)|cierra|comprueba\w*|comprobar|verifica\w*|compara\w*
-    |visita\w*|saber|averigua\w*|abn|abra|ac|anoiξe|apn|apne|apri|arata|avaa|bekijk|beratta|biдkpии
-    |bul|cerca|citeste|ckaжи|consulte|controleer|controlla|deschide|diga|diga-me|dimmi|encontre|etsi
-    |fammi vedere|finn|fortell|fortæl|gaseste|goster|guarda|haиди|hitta|katso|keresd|kerro|kijk
-    |kolla|las|lees|leggi|leggimi|leia|leta|lue|læs|mostra|mostra-me|mostrami|mostre|mutasd|najdi
-    |nayta|nezd|nyisd|oku|olvasd|oppna|otevri|otkpoи|otworz|pokaz|powiedz|precti|procure|przeczytaj
+    |visita\w*|saber|averigua\w*|abn|abra|ac|anoiξe|apn|apne|apri|avaa|bekijk|beratta|biдkpии
+    |bul|cerca|ckaжи|consulte|controleer|controlla|deschide|diga|dimmi|encontre|etsi
+    |fammi vedere|finn|fortell|fortæl|goster|guarda|haиди|hitta|katso|keresd|kerro|kijk
+    |kolla|las|lees|leggi|leggimi|leia|leta|lue|læs|mostra|mostrami|mostre|mutasd|najdi
+    |nayta|nyisd|oku|olvasd|oppna|otevri|otkpoи|otworz|pokaz|powiedz|precti|procure|przeczytaj
     |sag mig|se|shfaq|sjekk|sog|sok|soyle|sprawdz|tarkista|tjek|toon|trova|ukaz|vedi|veja|verifique
     |vertel|vind|vis|visa|zjisti|zkontroluj|znajdz|zobacz|zobraz|zoek|βpeσ|δeiξe|δiaβaσe|зhaиди
     |пocmotpи|пokaжи|пpobepь|пpoчtи|пpoчиtaи)\b(?!').*)
