@@ -28,11 +28,11 @@ event is whatever a run tells, a record one that turns.jsonl keeps, a note what 
 The file is divided into rooms, each under its banner. A room uses only itself and those above it:
 
     Values, Config, Seams, Desktop, Acts, Records, Pictures, Win32 table, Sources, Windows desktop,
-    Controls, Keys, Tools, Facts, Labels, Words, Risks, Dialogs, Questions, Names, Hands, Actuator,
-    Watcher, Person's input, Server answers, Model, Replies, Grammars, Grammar texts, Profiles,
-    Journal, Session, Calibration, Eyes, Control check, Typing, Way, Deeds, Proof, Turns, Repeat,
-    Two-agent loop, Chat loop, Story loop, Page, Report, Panel, As described, Described panel,
-    Check, Demo, MCP, Terminal, Recording, Showing, Rows, Options, Look back, Command line.
+    Controls, Keys, Tools, Facts, Labels, Tasks, Words, Risks, Dialogs, Questions, Names, Hands,
+    Actuator, Watcher, Person's input, Server answers, Model, Replies, Grammars, Grammar texts,
+    Profiles, Journal, Session, Calibration, Eyes, Control check, Typing, Way, Deeds, Proof, Turns,
+    Repeat, Two-agent loop, Chat loop, Story loop, Page, Report, Panel, As described, Described
+    panel, Check, Demo, MCP, Terminal, Recording, Showing, Rows, Options, Look back, Command line.
 """
 
 from __future__ import annotations
@@ -4643,8 +4643,9 @@ def with_patterns(text: str, patterns: Mapping[str, str]) -> str:
     return re.sub("<([A-Z_]+)>", lambda name: patterns[name[1]], text)
 
 
-def patterns_of(table: str) -> dict[str, str]:
-    patterns = {"START": START, "A_CLICK": A_CLICK, "SHELLS": SHELLS, "SELECTING": SELECTING}
+def patterns_of(table: str, known: Mapping[str, str]) -> dict[str, str]:
+    """Returns the patterns of a table, which can name those before them and known ones."""
+    patterns = {**known}
     for line in table_lines(table):
         name, pattern = line.split(maxsplit=1)
         patterns[name] = with_patterns(pattern, patterns)
@@ -4652,7 +4653,9 @@ def patterns_of(table: str) -> dict[str, str]:
 
 
 # Held against what `fold` leaves, where Cyrillic letters that look Latin are Latin: "фopмat".
-PATTERNS = patterns_of(r"""
+PATTERNS = {"START": START, "A_CLICK": A_CLICK, "SHELLS": SHELLS, "SELECTING": SELECTING}
+PATTERNS |= patterns_of(
+    r"""
 EXPLORER explorer\.exe
 BROWSERS (chrom(e|ium)|msedge|firefox|opera|brave|vivaldi|iexplore|arc|librewolf|waterfox)\.exe
 CHATS (teams|ms-teams|slack|discord|telegram|whatsapp(\.root)?|signal|skype|element|zoom|viber
@@ -4670,7 +4673,9 @@ CHAT_TITLES .*\b(whatsapp|telegram|slack|discord|messenger|teams|google chat|sig
 CARDS .*\b(card ?number|cvv2?|cvc2?|security code|kartennummer|prufziffer|numero de (la )?(carte
     |tarjeta)|kortnummer|numer karty|kart numarasi|iban|tan|otp|one-time (code|password))\b.*
 ADMIN_TITLES (user account control|benutzerkontensteuerung|windows security$).*
-SAVING \b(saved?|changes|speichern|anderungen|enregistrer|guardar|zapisac|coxpahиtь)\b|保存
+SAVING \b(saved?|changes|speichern|anderungen|enregistrer|guardar|zapis\w+|coxpahиtь|salva\w*
+    |opslaan|spara|andringar\w*|lagre|gem|tallenna\w*|ulozit|kaydet\w*|mentes\w*|modifiche
+    |wijzigingen)\b|保存
 FORMAT_TITLES (format|фopмat|格式).*
 PASSWORD_TITLES .*\b(passwor[dt]|passcode|kennwort|mot de passe|contrasena|haslo|密码).*
 MENUS #32768|combolbox|.*(popup|dropdown|tooltip|menu).*
@@ -4786,8 +4791,8 @@ RENAMING (shift\+)?f2|shift\+f6|<A_CLICK>\(.*\b(rename|umbenennen|renommer|cambi
 FINDING (?!.*\b(messages?|nachricht(en)?|mensajes?|messaggio|wiadomosc|comments?|kommentar\w*|repl(y
     |ies)|antwort\w*)\b)(.*(\b(search|such(en|feld|begriff)?|\w*(?<!be)suche|find(en)?|finde
     |looking for|filter\w*|go to|recherch\w*|busc\w*|szuk\w*|destination|starting point|where to
-    |departure|arrival|origin|startpunkt|ziel|abfahrt|ankunft|depart|arrivee|origen|destino)\b
-    |пoи|搜索).*)
+    |palabra|departure|arrival|origin|startpunkt|ziel|abfahrt|ankunft|depart|arrivee|origen
+    |destino)\b|пoи|搜索).*)
 SEARCHING <FINDING>|.*(user|benutzer|e-?mail|passwor|ad+ress|url|query|document|page \d|seite \d
     |editor|content|cell|zelle|\b[a-z]{1,3}\d+$)
 OPENS (.*\n)?(open|offnen|ouvrir|abrir|otworz|otkpыть|打开)( menu item)?\W*
@@ -4808,8 +4813,8 @@ WARNS .*(permanently|(can ?not|can't|never) be (undone|recovered|restored|revers
     |pour toujours|para siempre|permanentemente|no se puede deshacer|se (eliminara|perdera|borrara
     |cancelara|cerrara)n?|sin vuelta|per sempre|verra eliminat\w*|na zawsze|zostanie usunie\w*).*
 # What says that no is no way out, and the one answer to a box that only tells something.
-LOST_BY_NO <WARNS>|.*\b(stay|remain|contin\w+|bleiben|fortsetzen|rester|seguir|keep|undo|restore
-    |recover\w*|behalten|wiederherstell\w*|garder|conserv\w*|manten\w+|behalla|bewaren|zachowac)\b.*
+LOST_BY_NO .*\b(stay|remain|contin\w+|bleiben|fortsetzen|rester|seguir|keep|undo|restore|recover\w*
+    |behalten|wiederherstell\w*|garder|conserv\w*|manten\w+|behalla|bewaren|zachowac)\b.*
 OKAY (ok(ay)?|aceptar|accepter|d'accord|accetta|akceptuj|tamam|xopoшo|确定|好|확인|はい|了解)\W*
 ASKS <WARNS>|.*\?(\W.*)?|.*\b(access(es)? to your|zugreifen|acceder a|permissions?)\b.*
 CANCELS cancel|abbrechen|annuler|cancelar|anuluj|otmeha|取消|annulla|annuleren|avbryt|deny|ablehnen
@@ -4848,8 +4853,8 @@ MENU_SHOWS (<SHOWN_PROGRAMS>|open|open in (a )?new (tab|window)|open file locati
     |cambiar nombre|nuevo|nueva carpeta|carpeta|documento de texto|crear acceso directo|propiedades
     |actualizar|seleccionar todo|ver|ordenar por|agrupar por|nombre|tamano|extraer todo|otworz
     |kopiuj|wytnij|wklej|zmien nazwe|nowy|wlasciwosci|odswiez|widok|sortuj wedlug|otkpыtь|koпиpobatь
-    |bыpeзatь|bctabиtь|пepeиmehobatь|cboиctba|oбhobиtь|bид|coздatь|打开|复制|剪切|粘贴|重命名|属性|刷新|新建|查看
-    |排序方式)(\(\w\))?
+    |bыpeзatь|bctabиtь|пepeиmehobatь|cboиctba|oбhobиtь|bид|coздatь|打开|复制|剪切|粘贴|重命名|属性
+    |刷新|新建|查看|排序方式)(\(\w\))?
 UNDOES (.* )?(undo|redo|ruckgangig|wiederholen|wiederherstellen:?|annuler|retablir|deshacer|rehacer
     |cofnij|ponow|otmehиtь|bephytь|撤消|恢复|annulla|ripristina|desfazer|refazer|angra|fortryd
     |ongedaan|geri al)\W*( .*)?
@@ -4902,13 +4907,13 @@ LOOKING .*\b(got it|cookies|verstanden|search|find|filter|sort|show|view|details
 PERSONAL .*\b(night|dark|light|themes?|colou?rs?|brightness|volume|sounds?|mute|wallpaper|background
     |scale|text size|transparency|animation\w*|battery|nacht\w*|dunk\w*|hell\w*|lautstarke|farbe\w*
     |design|hintergrund|turn o(n|ff) now|notifications?|benachrichtigung\w*|bluetooth|airplane
-    |flugmodus)\b.*
+    |flugmodus|brillo|luminosit\w+|jasnosc|helderheid|ljusstyrka|lysstyrke|brilho|parlaklik)\b.*
 # Pages of banks and shops' last steps, and of what administrators do; programs that are such.
-WEIGHTY .*(\b|online)(bank\w*|\w*sparkasse|banque|banco|banca|paypal|checkout|kasse|payments?
-    |virement|uber|lyft|trade|trading|trade republic|brok\w+|binance|coinbase|kraken|robinhood|ebay
-    |auction\w*|przelew|havale|bonifico|transfer\w*|uberweisung\w*|wallet|crypto\w*|uniswap|admin\w*
-    |dashboard|jenkins|pipelines?|azure|aws|kubernetes|phpmyadmin|adminer|cpanel|plesk|docusign
-    |elster|invoices?|settings|einstellungen|password manager|google docs.*share)\b.*
+WEIGHTY (?!.*power ?bank).*(\b|online)(bank\w*|\w*sparkasse|banque|banco|banca|paypal|checkout|kasse
+    |payments?|virement|uber|lyft|trade|trading|trade republic|brok\w+|binance|coinbase|kraken
+    |robinhood|ebay|auction\w*|przelew|havale|bonifico|transfer\w*|uberweisung\w*|wallet|crypto\w*
+    |uniswap|admin\w*|dashboard|jenkins|pipelines?|azure|aws|kubernetes|phpmyadmin|adminer|cpanel
+    |plesk|docusign|elster|invoices?|settings|einstellungen|password manager|google docs.*share)\b.*
 LEDGERS (exodus|ledger live|electrum.*|atomic.*|wasabi.*|binance|metatrader\w*|terminal64
     |tradingview|tws|thinkorswim|sap\w*|koaeinst|datev\w*|lx\w*|lexware\w*|.*(dynamics|navision|sage
     |quickbooks).*)\.exe
@@ -4916,6 +4921,7 @@ LEDGERS_LOOK sap easy access.*|.*\b(display|anzeigen|list|liste)\b.*
 REMOTES (mstsc|msrdc\w*|vmware\w*|vmconnect|virtualboxvm|wfica32|cdviewer|anydesk|teamviewer\w*
     |\w{,20}vnc\w{,20}|rustdesk|quickassist|parsecd?)\.exe
 SAFES (keepass|1password|bitwarden|lastpass|dashlane|enpass|roboform|winauth|authy).*\.exe
+ARCHIVERS (7zfm|winrar|peazip|bandizip)\.exe
 FILERS (totalcmd\w*|doublecmd|far|7zfm|winrar|peazip|bandizip|filezilla|winscp|xyplorer\w*
     |xplorer2\w*|dopus|freecommander\w*|q-dir\w*|everything\w*|onecommander|multicommander|files
     |explorer\+\+|te64|salamand|fman|wiztree\w*|treesize\w*)\.exe
@@ -5044,6 +5050,22 @@ KEEPS (.*\n)?(save|speichern|sichern|enregistrer|guardar|zapisz|coxpahиtь|保�
 MENU_BARS (.*\n)?(file|home|edit|insert|format|tools|layout|design|review|data|formulas|references
     |window|datei|bearbeiten|einfugen|extras|entwurf|uberprufen|daten|formeln|fenster|fichier
     |accueil|edition|insertion|archivo|inicio|insertar)\W*
+""",
+    PATTERNS,
+)
+
+
+def has_form(name: str, text: str) -> bool:
+    """Tells whether the whole text, folded, is as the pattern of that name says."""
+    return bool(re.fullmatch(PATTERNS[name], fold(text), re.DOTALL))
+
+
+####################################################################################################
+# Tasks - what a task bids, and the words for what is bidden
+####################################################################################################
+
+PATTERNS |= patterns_of(
+    r"""
 # What bids something: verbs that begin it, in four languages, and German ones that end it.
 VERBS (repeat|write|rewrite|type|retype|enter|fill|change|save|store|restore|add|append|insert
     |prepend|note|jot|record|put|set|reset|make(?!\ssure)|create|draw|paint|sketch|name(?=\s(it
@@ -5141,10 +5163,14 @@ CLAUSES (?i:(?<!\bmr)(?<!\bdr)(?<!\bst)(?<!\bmrs)[,:.!?](?=\s|$)|[;()…¿¡\n]|
 ACTING_LINK (?i:javascript:.*|[^#]*#|.*[?&;](action|act|do|op|cmd|command|task|method|_method)=.*
     |.*[?&;/](\w{,9}nonce|\w{,9}token|csrf\w{,9}|sesskey|formkey|crumb)=.*|mailto:.*|tel:.*
     |(?!https?:|ftp:|file:|about:)[a-z][\w.+-]{2,20}:.*)
+# German verbs with a prefix, such as the last word of "Anzeige aufgeben".
+COMPOUNDS (auf|ab|an|ein|aus|zu(ruck)?|ver|ent|um|vor|nach|los|fest|frei|weg|bei)
+    (?!\w*(ung|heit|keit|schaft|ion|tat|lag|gab|sicht|zeig|such|les|seh|schau|blend|bericht)en$)
+    \w{2,}(?<!\wung)(en|eln|ern)
 # What bids as a task does, or says who is meant; and what has a price for its name.
-ACTS ((please|bitte)\s)?<VERBS>|(.*\s)?(<INFINITIVES>|\w{2,}ieren)\W*$|(.*\s)?(i|i'm|me|ich|mich|je
-    |moi|yo|everyone|everybody|anyone|to all|for all|jeden|jeder|tout le monde|todos)\b|.*[$€£¥₽]
-    |(yes|ja|oui|si|tak|ok|okay|sure)\b\W*\s\w
+ACTS ((please|bitte)\s)?<VERBS>|(.*\s)?(<INFINITIVES>|\w{2,}ieren|<COMPOUNDS>)\W*$|(.*\s)?(i|i'm|me
+    |ich|mich|je|moi|yo|everyone|everybody|anyone|to all|for all|jeden|jeder|tout le monde|todos)\b
+    |.*[$€£¥₽]|(yes|ja|oui|si|tak|ok|okay|sure)\b\W*\s\w
 # A name that bids something, as a task does, of two words or more.
 BEGINS (.*([,;:!?()/–—…]|\.\s)\s*|.*\b(and|und|et|or|oder|ou)\s|\W+)?
 ORDERS (?=\S+ \S)(?=(\S+ ){,5}\S+$)<BEGINS>(((please|bitte)\s)?<VERBS>(?![^,;:!?]{,60}\b(nothing
@@ -5167,22 +5193,24 @@ AGREES (accept|allow|agree|reject|decline|i agree|save (preferences|settings|cho
 GOES (go|ok|los)\W*
 SEARCHES (?!.*(ad+ress|url)).*\b(search|find|such\w*|recherch\w*|busc\w*|cerca)\b.*
 # What takes over or begins what a task bids, and what may stand beside a verb that it has.
-NEUTRAL \b(it|this|toggle|all|now|selected|page|changes|draft|form|source|text|entry|date|and|close
-    |continue|new|und|seite|anderungen|entwurf|formular|quelltext|eintrag|datum|schliessen|weiter
-    |neu(e[rsn]?)?)\b
+NEUTRAL \b(it|this|toggle|add to|all|now|selected|page|changes|draft|form|source|text|entry|date|and
+    |close|continue|new|und|seite|anderungen|entwurf|formular|quelltext|eintrag|datum|schliessen
+    |weiter|neu(e[rsn]?)?)\b
 DONE (save|edit|add|insert|update|write|create|continue|proceed|start|apply|done|finish(ed)?|close
     |clear|set|swap|reverse|return|import|rename|attach|speichern|bearbeiten|hinzufugen
     |aktualisieren|schreiben|anlegen|erstellen|fortfahren|fertig|ubernehmen|anwenden|andern
     |enregistrer|ajouter|modifier|creer|termine|guardar|anadir|editar|crear|listo|hecho|salva
-    |aggiungi|modifica|crea|fine|fatto|klaar|opslaan|klar|spara|zapisz|dodaj|gotowe|hotovo)
-    (\W|<NEUTRAL>)*|(<NEUTRAL>\W*)+(speichern|bearbeiten|andern|hinzufugen|sichern|erstellen|anlegen)
-    \W*|[-+−]
+    |aggiungi|modifica|crea|fine|fatto|klaar|opslaan|klar|spara|zapisz|dodaj|gotowe|hotovo)(\W
+    |<NEUTRAL>)*|(<NEUTRAL>\W*)+(speichern|bearbeiten|andern|hinzufugen|sichern|erstellen
+    |anlegen)\W*|[-+−]
 # What looks, whatever its words: a paper, a menu, what is a list of something; and what leads on:
 # a page's number, signs that turn pages or close, one word that is many things, as "Reviews".
 SHOWN_WHOLE <ENDING_SHOWS>( done)?|<MENU_BARS>
     |\S*(ubersicht|ansicht|verlauf|liste|vorschau|statistik|historie|suche|auszug|auswahl|kopf
     |protokoll|nachrichten|mitteilungen|bewertungen|meldungen|einstellungen)
-LEADS_WHOLE \d{1,4}|[<>«»‹›←→↑↓▲▼▾×✕✖☰≡⋮]+|x|\.\.\.|[a-z]{2,}[^su\W]s( \(?\d+\)?)?
+LEADS_WHOLE \d{1,4}|(play|pause|abspielen|lire|reproducir) (?!.*\b(pay|buy|send|order)\b).*
+    |(picture|image|photo|bild|slide|foto|seite|page) \d+ (of|von|de|/) \d+
+    |[<>«»‹›←→↑↓▲▼▾×✕✖☰≡⋮]+|x|\.\.\.|[a-z]{2,}[^su\W]s( \(?\d+\)?)?
 # Keys, and turns of the wheel, that choose in what holds one of several values; and its buttons.
 CHOICES combo box|slider|spinner|radio button
 MATTERS (split )?button|checkbox|switch|<CHOICES>
@@ -5225,12 +5253,20 @@ KEPT_AT_ONCE .*(google docs|google sheets|google slides|autosaved|automatisch ge
     |docx? - (saved|gespeichert|enregistre|guardado|salvato|opgeslagen|sparad|zapisano)
     |notes - icloud|evernote|simplenote|joplin|logseq|standard notes|airtable|dropbox paper|quip
     |figma|miro|access)\b.*
-""")
+""",
+    PATTERNS,
+)
 
 
-def has_form(name: str, text: str) -> bool:
-    """Tells whether the whole text, folded, is as the pattern of that name says."""
-    return bool(re.fullmatch(PATTERNS[name], fold(text), re.DOTALL))
+@lru_cache(maxsize=16)
+def bids(task: str) -> bool:
+    """Tells whether a task bids more than to look: a clause of it has a verb of its own."""
+    said = re.sub(PATTERNS["LISTED"], "", re.sub(PATTERNS["QUOTED"], "it", task))
+    if said.rstrip().endswith("?") and has_form("ASKS_ONLY", said):
+        return False  # in whatever language
+    clauses = re.split(PATTERNS["CLAUSES"], said)
+    verbs = [clause for clause in clauses if not has_form("ADDS", clause)]
+    return not verbs or not all(has_form("WATCHES", clause) for clause in verbs)
 
 
 ####################################################################################################
@@ -5452,8 +5488,10 @@ CLAUSES_END = r"[.,;:!()…|–—/\"<>\[\]\n]|(?<=\?)|\b(?:and|und|et|or|oder|o
 ANSWERS = {
     "leaves": """
         =close, =schließen, =fermer, =cerrar, =закрыть, =cancel, =later, =not now, =no thanks,
-        =nicht jetzt, =nein danke, remind me later, =skip, =später, =jetzt nicht, später erinnern,
-        =überspringen, =help, =back, =details, =more, =more details, =browse, =learn more,
+        =nicht jetzt, =nein danke, remind me later, =skip, skip this, skip these,
+        datei überspringen, dateien überspringen, ignorer ce fichier, omitir este archivo,
+        =später, =jetzt nicht, später erinnern, =überspringen, =help, =back, =details, =more,
+        =more details, =browse, =learn more,
         =abbrechen, =hilfe, =zurück, =durchsuchen, =mehr, =mehr details, =annuler, =aide,
         =retour, =parcourir, =cancelar, =ayuda, =atrás, =examinar, =anuluj, =pomoc, =wstecz,
         =отмена, =справка, =назад, =取消, =帮助, =上一步, =tillbaka, =terug, =indietro,
@@ -5498,6 +5536,7 @@ ANSWERS = {
 LOOKING = {
     "looks": """
         show, view, see, find, search, filter, sort, expand, collapse, zoom, preview, browse,
+        podgląd, náhled, förhandsgranska, förhandsgranskning, voorbeeld, önizleme, anteprima,
         datensatz, letzter, letzte, letztes, erster, erste, erstes,
         compare, read, learn, more, fewer, details, info, information, help, about, next, previous,
         prev, refresh, reload, select, choose, first, last, newest, oldest, newer, older, latest,
@@ -5686,6 +5725,7 @@ ACTING = {
         διαγραφή, ακύρωση, επιβεβαίωση, αγορά, plătește, trimite, confirmă, anulează, comandă,
         megrendel, küldés, törlés, jóváhagy, lemond, elfogad, paguaj, entregar, submeter, aderir,
         encomendar, aceitar, sair do, acconsento, disdire, ordina, abbandona, iscriviti, quitter,
+        unprotect, plaats, wystaw, skriv under, lämna in, aufgeben,
         résilier, demande de, abandonar, salir del, on/off, krankmelden, ummelden, zurücktreten
         承認, 確定, 確認, 取り消, 取消, 申請, 登録, 承諾, 拒否, 解約, 署名, 批准, 确认, 撤销, 保存,
         签署, 拒绝, 申请, 승인, 확인, 취소, 해지, 신청, 삭제, 등록, 거부, 서명"""
@@ -5759,7 +5799,7 @@ def acts(label: str) -> bool:
 
 def is_wanted(label: str, task: str) -> bool:
     """Tells whether each word of a label begins as one of a sentence does that forbids nothing."""
-    name = re.split(r"[,(:]| along with ", label)[0]  # what follows are details
+    name = re.split(r"[,(:]| along with | keyboard shortcut ", label)[0]  # then come details
     meant = {*re.findall(r"\b\w{1,5}", re.sub(PATTERNS["NEUTRAL"], "", name))} - ARTICLES
     for sentence in re.split(r"(?<=[.;!?])\s", fold(re.sub(PATTERNS["QUOTED"], "it", task))):
         words = sentence.strip(".;!?").split() or [""]
@@ -5889,7 +5929,10 @@ share | does=drag | across=yes | in=(?!title bar|window|pane|scroll|thumb|slider
 share | does=drag | across=yes | inner=yes | in=window|pane
 pay | label=(yes|ok|continue|weiter|place|confirm\w*|bestatigen|确认)\b.*[$€£¥₽].*
 send | enters=yes | program=<CHATS> | control=(?!<FINDING>).*
-send | enters=yes | program=<BROWSERS> | in=edit | control=(?!<SEARCHING>).*
+send | bidden=yes | enters=yes | program=<BROWSERS> | in=edit | control=(?!<SEARCHING>).*
+send | named= | enters=yes | program=<BROWSERS> | in=edit | control=(?!<SEARCHING>).*
+send | bidden= | enters=yes | program=<BROWSERS> | in=edit | control=.*e-?mail.*
+     | about=.*\b(newsletter|subscribe|sign up|\d ?% off|abonnieren|s'abonner|inscri\w+)\b.*
 send | enters=yes | program=<BROWSERS> | title=<CHAT_TITLES> | control=(?!<FINDING>).*
 send | unsent=yes | enters=yes | runner=(?!web).* | control=(?!<SEARCHING>).+
 send | unsent=yes | enters=yes | runner=(?!web).* | control=(?!<FINDING>).+
@@ -5923,6 +5966,10 @@ overwrite | text=.+ | last=<SELECTING> | control=(?!.*(search|such|ad+ress)).*
 overwrite | does=(shift\+)?.|space|enter|delete|backspace|ctrl\+x | last=<SELECTING>
      | control=(?!.*(search|such|ad+ress)).* | title=<KEPT_AT_ONCE>
 overwrite | label=<SAVES> | lost=yes | owned= | program=(?!<BROWSERS>).*
+overwrite | title=<KEPT_AT_ONCE> | about=(?!<COOKIES>$).*
+     | label=(.*\n)?((accept|reject) all\b.*|alle (annehmen|akzeptieren|ablehnen)\W*)
+password | in=(split )?button | does=<A_CLICK>|enter|space | label=<SAVES>
+     | about=.*\b(passwor[dt]|kennwort|mot de passe|contrasena|senha|haslo|wachtwoord|losenord)\b.*
 overwrite | label=<REPLACES_ALL> | path=.+
 overwrite | changed=yes | does=ctrl\+(shift\+)?s | program=(?!<BROWSERS>).*
 overwrite | changed=yes | does=s | opened=<BAR_KEYS> | program=(?!<BROWSERS>).*
@@ -6119,8 +6166,8 @@ run | title=<NOTEBOOKS> | does=(shift|ctrl|alt)\+enter|ctrl\+(shift\+)?f(9|10
     |8) | program=<BROWSERS>
 run | program=(steam\w*|epicgameslauncher|galaxyclient|eadesktop|battle\.net|upc|origin
     |playnite.*)\.exe | label=(.*\n)?(play|spielen|launch|jouer|jugar|start|gioca|graj)\W*
-run | program=<STUDIOS> | does=((ctrl|shift)\+)?f5|f[89]|(ctrl\+)?shift\+f10|ctrl\+shift\+b
-    |shift\+enter|alt\+shift\+(e|f9|f10)
+run | program=<STUDIOS> | holds=(?!<READS_ONLY>$).* | does=((ctrl|shift)\+)?f5|f[89]
+    |(ctrl\+)?shift\+f10|ctrl\+shift\+b|shift\+enter|alt\+shift\+(e|f9|f10)
 run | program=<STUDIOS> | does=ctrl\+enter | holds=(?!<READS_ONLY>$).+
 run | program=<STUDIOS> | does=ctrl\+enter | holds= | line=(?!<READS_ONLY>$).*
 file | text=.+ | named= | control=<STARTED>
@@ -6459,21 +6506,23 @@ def answers_there(attempt: Attempt, label: str) -> bool:
     return False
 
 
-def is_left(attempt: Attempt, window: Window, label: str, asks: bool) -> bool:
+def is_left(
+    attempt: Attempt, window: Window, facts: Mapping[str, str], label: str, asks: bool
+) -> bool:
     """Tells whether this answers nothing, says no to a risk, or answers as the task says."""
     # Of what does one thing and another, as "book and close" does, no half is all.
     said = said_by(re.sub(r"\b(and|und|et)\b", "", label.partition(",")[0]), "answers")
     about = fold("; ".join(one.name for one in attempt.inside if one.role not in ANSWERING))
     title = fold(window.title)
     risk = has_form("LOST_BY_NO", about)
-    saving = re.search(PATTERNS["SAVING"], about or title)
+    saving = re.search(PATTERNS["SAVING"], f"{about or title}; {label}")
     others = "; ".join(fold_label(one.name) for one in attempt.buttons)
     if "refuses" in said and not (risk or saving):
         return about != "" or bool(said_by(f"{title}; {others}", "commands"))
     if "bars" in said and not risk:
         return "install" in said_by(others, "commands")
     if has_form("OKAY", label) and others == label and is_dialog(window):
-        return True
+        return not any(one.role in FIELDS for one in attempt.inside)
     if has_form("KEEPS", label) and saving:
         return is_in_task(label, attempt.task)
     if "goes ahead" in said and not has_form("WARNS", about):
@@ -6482,8 +6531,11 @@ def is_left(attempt: Attempt, window: Window, label: str, asks: bool) -> bool:
     if len(label) < 3:  # such as OK, which is told from other words by the one in front
         named = [f"{word} {label}" for word in ANSWERING_WORDS]
         return "leaves" in said or any(is_in_task(name, attempt.task) for name in named)
+    if "leaves" in said:
+        return True
     behind = ANSWERING_WORDS if asks and f'"{label}"' not in attempt.task.lower() else ()
-    return "leaves" in said or is_in_task(label, attempt.task, behind)
+    permits = facts["bidden"] or not acts(label)  # one that only asks permits nothing
+    return bool(permits) and is_in_task(label, attempt.task, behind)
 
 
 def beside_cancel(attempt: Attempt, label: str) -> list[str]:
@@ -6511,7 +6563,7 @@ def facts_of_dialog(
     """Returns what is known by what a window asks, where this is pressed in it."""
     dialog = kind_of_dialog(attempt, window, facts, label)
     names: Sequence[str] = ()
-    if label and is_left(attempt, window, label, dialog == "asks"):
+    if label and is_left(attempt, window, facts, label, dialog == "asks"):
         dialog = "left"
     else:
         names = beside_cancel(attempt, label)
@@ -6550,17 +6602,6 @@ FOLDER_NAMES = {
     "musik": "music",
 }
 LOCAL_PATH = r"[A-Za-z]:(?:\\[^\\/:*?\"<>|{}\n]*)*"
-
-
-@lru_cache(maxsize=16)
-def bids(task: str) -> bool:
-    """Tells whether a task bids more than to look: a clause of it has a verb of its own."""
-    said = re.sub(PATTERNS["LISTED"], "", re.sub(PATTERNS["QUOTED"], "it", task))
-    if said.rstrip().endswith("?") and has_form("ASKS_ONLY", said):
-        return False  # in whatever language
-    clauses = re.split(PATTERNS["CLAUSES"], said)
-    verbs = [clause for clause in clauses if not has_form("ADDS", clause)]
-    return not verbs or not all(has_form("WATCHES", clause) for clause in verbs)
 
 
 def folders_shown(told: Iterable[str]) -> Iterator[str]:
@@ -6632,7 +6673,9 @@ def kind_of_item(attempt: Attempt, window: Window, label: str, does: str) -> str
     said = [f"{kind} {name}" for kind in ("folder", "ordner", "dossier", "carpeta", "is in")]
     said += [f"{name} folder"] + [name] * has_form("ENDING_SHOWS", name)
     shows = any(is_in_task(one, attempt.task) for one in said)
-    if shows:
+    has_ending = re.search(r"\.\w+$", name) or has_form("SETUPS", name)
+    archived = name and has_form("ARCHIVERS", window.program) and not has_ending
+    if shows or archived:  # what has no ending is no program
         opens = opens or ["folder"]
     if explores:  # it leaves endings out: only the folder knows
         opens = ["folder"] if shows or has_form("SHELL_ITEMS", name) else []
@@ -6766,11 +6809,9 @@ def facts_of(attempt: Attempt) -> Facts:
     does = does_of(attempt)
     text = attempt.act.text
     line = typed.with_text(text)
-    said = text.strip()
+    said = (text or getattr(attempt.focused, "value", None) or "").strip()
     # Windows may not show the ending of a file that a task names.
-    file_named = len(said) > 2 and re.search(
-        rf"(?<![\w.]){re.escape(said)}\.\w{{2,4}}\b", attempt.task, re.I
-    )
+    file_named = len(said) > 2 and f" {said.lower()}." in f" {attempt.task.lower()}"
     so = vars(attempt) | {
         "elsewhere": has_form("EXPLORER", front.program) and is_elsewhere(attempt, front),
         "named": file_named or is_in_task(said, attempt.task),
@@ -6784,7 +6825,7 @@ def facts_of(attempt: Attempt) -> Facts:
         "lost": has_lost(attempt, front),
         "changed": typed.changed & attempt.handles,
         "bidden": bids(attempt.task or attempt.client_task),
-        "quoted": f'"{said}"' in re.sub("[“”„«»‘’']", '"', attempt.task),
+        "quoted": f'"{text.strip()}"' in re.sub("[“”„«»‘’']", '"', attempt.task),
         "others": (getattr(attempt.focused, "value", None) or "").strip() not in typed.own,
         "toggles": attempt.known != [] and attempt.known[-1].checked is not None,
         "plain": has_form("PLAIN", f"{window.program} {window.title}"),
@@ -13205,19 +13246,6 @@ def refuse_other_names(then: PlaceRecord, now: PlaceRecord) -> None:
         new = next((name for name in other if name not in one), "nothing")
         if gone != new:
             raise ToolError(f"there is {plain_line(new, 60)!r}, not {plain_line(gone, 60)!r}")
-
-
-def values_given(items: Iterable[str]) -> dict[str, str]:
-    """Reads NAME=TEXT; raises ConfigError."""
-    values: dict[str, str] = {}
-    for item in items:
-        said, equals, text = item.partition("=")
-        name = said.strip()
-        if not equals or name in values:
-            told = f"such as city=Basel, each name once, not {item[:60]!r}"
-            raise ConfigError(f"--with takes NAME=TEXT {told}.")
-        values[name] = text
-    return values
 
 
 COLUMN = re.compile(r"(?<!\{)\{(\w[\w ]{0,39})\}(?!\})")  # {city}, while {{iban}} is a secret
@@ -20316,18 +20344,6 @@ def demo_hand(eyes: Eyes) -> Iterator[list[Note]]:
     eyes.actuator.stop.set("the demo's hand has shown it")
 
 
-def forget(name: str, root: Path) -> str:
-    """Deletes the recordings of that name, and says how many; raises ConfigError for none."""
-    gone = 0
-    for folder, journal in runs_of_task(root, name):
-        if run_of(journal, folder).model == BY_HAND:
-            shutil.rmtree(folder)
-            gone += 1
-    if not gone:
-        raise ConfigError(f"There is no recording {name[:60]!r}; --runs lists them.")
-    return f"{count_of(gone, 'recording')} of {name!r} deleted."
-
-
 ####################################################################################################
 # Rows - what was shown, or is said in words, done for each row of a table, and told in a line each
 ####################################################################################################
@@ -21055,6 +21071,19 @@ def command_line() -> ArgumentParser:
     return parser
 
 
+def values_given(items: Iterable[str]) -> dict[str, str]:
+    """Reads NAME=TEXT; raises ConfigError."""
+    values: dict[str, str] = {}
+    for item in items:
+        said, equals, text = item.partition("=")
+        name = said.strip()
+        if not equals or name in values:
+            told = f"such as city=Basel, each name once, not {item[:60]!r}"
+            raise ConfigError(f"--with takes NAME=TEXT {told}.")
+        values[name] = text
+    return values
+
+
 def read_options(argv: Sequence[str] | None) -> Namespace:
     """Raises ConfigError that names the nearest right thing."""
     options, rest = command_line().parse_known_args(argv)
@@ -21190,6 +21219,18 @@ DEMO_PACE_S = 1.5  # seconds between two turns of a demo that somebody watches
 ####################################################################################################
 # Look back - the options that only tell something
 ####################################################################################################
+
+
+def forget(name: str, root: Path) -> str:
+    """Deletes the recordings of that name, and says how many; raises ConfigError for none."""
+    gone = 0
+    for folder, journal in runs_of_task(root, name):
+        if run_of(journal, folder).model == BY_HAND:
+            shutil.rmtree(folder)
+            gone += 1
+    if not gone:
+        raise ConfigError(f"There is no recording {name[:60]!r}; --runs lists them.")
+    return f"{count_of(gone, 'recording')} of {name!r} deleted."
 
 
 def described_table() -> Iterator[str]:
