@@ -6673,8 +6673,8 @@ def kind_of_item(attempt: Attempt, window: Window, label: str, does: str) -> str
     said = [f"{kind} {name}" for kind in ("folder", "ordner", "dossier", "carpeta", "is in")]
     said += [f"{name} folder"] + [name] * has_form("ENDING_SHOWS", name)
     shows = any(is_in_task(one, attempt.task) for one in said)
-    has_ending = re.search(r"\.\w+$", name) or has_form("SETUPS", name)
-    archived = name and has_form("ARCHIVERS", window.program) and not has_ending
+    runs = re.search(r"\.\w+$|setup|install|update|run|start", name.lower())
+    archived = name and has_form("ARCHIVERS", window.program) and not runs
     if shows or archived:  # what has no ending is no program
         opens = opens or ["folder"]
     if explores:  # it leaves endings out: only the folder knows
