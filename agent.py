@@ -4673,9 +4673,9 @@ CHAT_TITLES .*\b(whatsapp|telegram|slack|discord|messenger|teams|google chat|sig
 CARDS .*\b(card ?number|cvv2?|cvc2?|security code|kartennummer|prufziffer|numero de (la )?(carte
     |tarjeta)|kortnummer|numer karty|kart numarasi|iban|tan|otp|one-time (code|password))\b.*
 ADMIN_TITLES (user account control|benutzerkontensteuerung|windows security$).*
-SAVING \b(saved?|changes|speichern|anderungen|enregistrer|guardar|zapis\w+|coxpahиtь|salva\w*
-    |opslaan|spara|andringar\w*|lagre|gem|tallenna\w*|ulozit|kaydet\w*|mentes\w*|modifiche
-    |wijzigingen)\b|保存
+SAVING \b(saved?|(your|the|unsaved|my) changes|speichern|anderungen|enregistrer|guardar|zapis\w+
+    |coxpahиtь|salva\w*|opslaan|spara|andringar\w*|lagre|gem|tallenna\w*|ulozit|kaydet\w*|mentes\w*
+    |modifiche|wijzigingen)\b|保存
 FORMAT_TITLES (format|фopмat|格式).*
 PASSWORD_TITLES .*\b(passwor[dt]|passcode|kennwort|mot de passe|contrasena|haslo|密码).*
 MENUS #32768|combolbox|.*(popup|dropdown|tooltip|menu).*
@@ -5931,8 +5931,6 @@ pay | label=(yes|ok|continue|weiter|place|confirm\w*|bestatigen|确认)\b.*[$€
 send | enters=yes | program=<CHATS> | control=(?!<FINDING>).*
 send | bidden=yes | enters=yes | program=<BROWSERS> | in=edit | control=(?!<SEARCHING>).*
 send | named= | enters=yes | program=<BROWSERS> | in=edit | control=(?!<SEARCHING>).*
-send | bidden= | enters=yes | program=<BROWSERS> | in=edit | control=.*e-?mail.*
-     | about=.*\b(newsletter|subscribe|sign up|\d ?% off|abonnieren|s'abonner|inscri\w+)\b.*
 send | enters=yes | program=<BROWSERS> | title=<CHAT_TITLES> | control=(?!<FINDING>).*
 send | unsent=yes | enters=yes | runner=(?!web).* | control=(?!<SEARCHING>).+
 send | unsent=yes | enters=yes | runner=(?!web).* | control=(?!<FINDING>).+
