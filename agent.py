@@ -6542,16 +6542,18 @@ def beside_cancel(attempt: Attempt, label: str) -> list[str]:
     few = len(attempt.buttons) <= ANSWERS_MOST
     names = []  # of a page only those on its line
     close_by = []
+    cancels = declines = False
     for one in attempt.buttons:
         name = fold_label(one.name)
         below, beside = (one.rect.top - here.top, one.rect.left - here.left) if here else (0, 0)
         if few or not here or -one.rect.height < below < here.height:
             names.append(name)
+            cancels |= has_form("CANCELS", name)
         if here and abs(below) <= 120 and abs(beside) < 500:
             close_by.append(name)
-    if any(has_form("CANCELS", name) for name in names):
+            declines |= name != label and has_form("DECLINES", name)
+    if cancels:
         return names
-    declines = any(has_form("DECLINES", name) for name in close_by if name != label)
     return close_by if declines and len(close_by) <= BESIDE_MOST else []
 
 
