@@ -6542,7 +6542,8 @@ def beside_cancel(attempt: Attempt, label: str) -> list[str]:
     few = len(attempt.buttons) <= ANSWERS_MOST
     names = []  # of a page only those on its line
     close_by = []
-    cancels = declines = False
+    cancels = False
+    declines = False
     for one in attempt.buttons:
         name = fold_label(one.name)
         below, beside = (one.rect.top - here.top, one.rect.left - here.left) if here else (0, 0)
