@@ -5206,10 +5206,10 @@ DONE (save|edit|add|insert|update|write|create|continue|proceed|start|apply|done
 # What looks, whatever its words: a paper, a menu, what is a list of something; and what leads on:
 # a page's number, signs that turn pages or close, one word that is many things, as "Reviews".
 SHOWN_WHOLE <ENDING_SHOWS>( done)?|<MENU_BARS>
+    |(picture|image|photo|bild|slide|foto|seite|page) \d+ (of|von|de|/) \d+
     |\S*(ubersicht|ansicht|verlauf|liste|vorschau|statistik|historie|suche|auszug|auswahl|kopf
     |protokoll|nachrichten|mitteilungen|bewertungen|meldungen|einstellungen)
 LEADS_WHOLE \d{1,4}|(play|pause|abspielen|lire|reproducir) (?!.*\b(pay|buy|send|order)\b).*
-    |(picture|image|photo|bild|slide|foto|seite|page) \d+ (of|von|de|/) \d+
     |[<>«»‹›←→↑↓▲▼▾×✕✖☰≡⋮]+|x|\.\.\.|[a-z]{2,}[^su\W]s( \(?\d+\)?)?
 # Keys, and turns of the wheel, that choose in what holds one of several values; and its buttons.
 CHOICES combo box|slider|spinner|radio button
@@ -6179,7 +6179,9 @@ file | owned=yes | title=<SAVE_TITLES> | path=<CONFIGS> | does=<A_CLICK>|space|a
 file | label=<SAVES> | dialog=asks | about=.*\S\.(<RUNS>|sh)\b.*
 file | label=<SAVES> | file=<SCRIPT_TITLES> | program=(?!<BROWSERS>|<MAILS>).* | owned=
 send | owned=yes | program=<BROWSERS> | title=<UPLOADS> | enters=yes | dialog=(?!left).*
+     | path=.*[^\n].*
 send | owned=yes | program=<BROWSERS> | title=<UPLOADS> | does=<A_CLICK>|alt\+\w | dialog=(?!left).*
+     | path=.*[^\n].*
      | in=(split )?button|
 send | owned=yes | program=<BROWSERS> | title=<UPLOADS> | does=alt\+o
 send | owned=yes | program=<BROWSERS> | title=<UPLOADS> | does=space | in=(split )?button
