@@ -4653,7 +4653,13 @@ def patterns_of(table: str, known: Mapping[str, str]) -> dict[str, str]:
 
 
 # Held against what `fold` leaves, where Cyrillic letters that look Latin are Latin: "фopмat".
-PATTERNS = {"START": START, "A_CLICK": A_CLICK, "SHELLS": SHELLS, "SELECTING": SELECTING}
+PATTERNS = {
+    "START": START,
+    "A_CLICK": A_CLICK,
+    "SHELLS": SHELLS,
+    "SELECTING": SELECTING,
+    "SELECTED": SELECTED,
+}
 PATTERNS |= patterns_of(
     r"""
 EXPLORER explorer\.exe
@@ -4673,7 +4679,7 @@ CHAT_TITLES .*\b(whatsapp|telegram|slack|discord|messenger|teams|google chat|sig
 CARDS .*\b(card ?number|cvv2?|cvc2?|security code|kartennummer|prufziffer|numero de (la )?(carte
     |tarjeta)|kortnummer|numer karty|kart numarasi|iban|tan|otp|one-time (code|password))\b.*
 ADMIN_TITLES (user account control|benutzerkontensteuerung|windows security$).*
-SAVING \b(saved?|(your|the|unsaved|my) changes|speichern|anderungen|enregistrer|guardar|zapis\w+
+SAVING \b(saved?|(?<!make )changes|speichern|anderungen|enregistrer|guardar|zapis\w+
     |coxpahиtь|salva\w*|opslaan|spara|andringar\w*|lagre|gem|tallenna\w*|ulozit|kaydet\w*|mentes\w*
     |modifiche|wijzigingen)\b|保存
 FORMAT_TITLES (format|фopмat|格式).*
@@ -4761,8 +4767,9 @@ SHELL_SHOWS ((<SYSTEM_SHOWS>|ls|pwd|clear|cat|g(ci|c|l|ps|sv)|get-(childitem|con
     |head|tail|wc|out-(host|string)|findstr|grep)(\s(-(property|descending|unique|first|last|skip
     |autosize|pattern|n|\d+)|[\w.*,]+))*)*
 # A question to a database that changes nothing, nor calls what may.
-READS_ONLY (?i:\s*select\b(?![^;]*\binto\b)([^;()]|\b(count|sum|min|max|avg|lower|upper|round|in)
-    \s?\([^;()]*\))*;?\s*)
+READS_ONLY (?i:(?!.*\b(insert|update|delete|drop|truncate|alter|create|exec(ute)?|merge|grant|revoke
+    |shutdown|go|set|use|declare|with|call|do)\b)\s*select\b(?![^;]*\binto\b)([^;()]|\b(count|sum
+    |min|max|avg|lower|upper|round|in)\s?\([^;()]*\))*;?\s*)
 # The last line of a terminal that waits for a key.
 PROMPTS (.*\n)?[^\n>$#%]*([?\]:)]|\.\s?\.\s?\.)\s*
 NOTEBOOKS .*\b(jupyter\w*|colab|kaggle|databricks)\b.*
@@ -4790,9 +4797,8 @@ RENAMING (shift\+)?f2|shift\+f6|<A_CLICK>\(.*\b(rename|umbenennen|renommer|cambi
 # Fields that only find something; a field of messages is none, whatever else its name holds.
 FINDING (?!.*\b(messages?|nachricht(en)?|mensajes?|messaggio|wiadomosc|comments?|kommentar\w*|repl(y
     |ies)|antwort\w*)\b)(.*(\b(search|such(en|feld|begriff)?|\w*(?<!be)suche|find(en)?|finde
-    |looking for|filter\w*|go to|recherch\w*|busc\w*|szuk\w*|destination|starting point|where to
-    |palabra|departure|arrival|origin|startpunkt|ziel|abfahrt|ankunft|depart|arrivee|origen
-    |destino)\b|пoи|搜索).*)
+    |looking for|filter\w*|go to|recherch\w*|busc\w*|szuk\w*)\b|пoи|搜索).*)
+    |choose (destination|starting point)\W*
 SEARCHING <FINDING>|.*(user|benutzer|e-?mail|passwor|ad+ress|url|query|document|page \d|seite \d
     |editor|content|cell|zelle|\b[a-z]{1,3}\d+$)
 OPENS (.*\n)?(open|offnen|ouvrir|abrir|otworz|otkpыть|打开)( menu item)?\W*
@@ -4808,13 +4814,19 @@ WARNS .*(permanently|(can ?not|can't|never) be (undone|recovered|restored|revers
     |lose (all|your|access)|no (way|going) back|you (sign|agree|accept the)\b|binding|unwiderruflich
     |nicht (ruckgangig|wiederhergestellt)|(wird|werden) (\S+ ){,4}(geloscht|geschlossen|entfernt
     |storniert|gesendet|ubermittelt|verschickt|ubertragen|belastet|gebucht|uberschrieben|ersetzt)
-    |(gehen|geht) (\S+ )?verloren|fur immer|verbindlich|unterschreib\w{,5} sie|definitiv\w*
-    |sera (supprime|perdu|annule|ferme)\w*|seront (supprime|perdu)\w*|ne peut pas etre annule
-    |pour toujours|para siempre|permanentemente|no se puede deshacer|se (eliminara|perdera|borrara
-    |cancelara|cerrara)n?|sin vuelta|per sempre|verra eliminat\w*|na zawsze|zostanie usunie\w*).*
+    |(gehen|geht) (\S+ )?verloren|raderas|tas bort|forsvinner|slettes|mistes|verwijderd|usuniet\w*
+    |smaz\w*|poistetaan|silinecek|eliminat[oi]|apagad\w*|excluid\w*|fur immer|verbindlich
+    |unterschreib\w{,5} sie|definitiv\w*|sera (supprime|perdu|annule|ferme)\w*|seront (supprime
+    |perdu)\w*|ne peut pas etre annule|pour toujours|para siempre|permanentemente
+    |no se puede deshacer|se (eliminara|perdera|borrara|cancelara|cerrara)n?|sin vuelta|per sempre
+    |verra eliminat\w*|na zawsze|zostanie usunie\w*).*
 # What says that no is no way out, and the one answer to a box that only tells something.
-LOST_BY_NO .*\b(stay|remain|contin\w+|bleiben|fortsetzen|rester|seguir|keep|undo|restore|recover\w*
-    |behalten|wiederherstell\w*|garder|conserv\w*|manten\w+|behalla|bewaren|zachowac)\b.*
+LOST_BY_NO .*\b(sichern|apply|commit|ubernehmen|publish|before|bevor|pending|wait|again|stay|remain
+    |contin\w+|bleiben|fortsetzen|rester|seguir|keep|undo|restore|recover\w*|behalten
+    |wiederherstell\w*|garder|conserv\w*|manten\w+|behalla|bewaren|zachowac)\b.*
+WANTS .*\b(want\w*|would like|mochte|souhaite|quiere|vuole|wil|vill|chce|istiyor)\b.*\b(show|display
+    |send|use|know|access|control|take|notif\w*|benachrichtig\w*|kamera|camera|mi[ck]\w*|standort
+    |location|position|ubicacion|notificaciones|notifiche|localisation|meldingen|aviseringar)\b.*
 OKAY (ok(ay)?|aceptar|accepter|d'accord|accetta|akceptuj|tamam|xopoшo|确定|好|확인|はい|了解)\W*
 ASKS <WARNS>|.*\?(\W.*)?|.*\b(access(es)? to your|zugreifen|acceder a|permissions?)\b.*
 CANCELS cancel|abbrechen|annuler|cancelar|anuluj|otmeha|取消|annulla|annuleren|avbryt|deny|ablehnen
@@ -4909,11 +4921,12 @@ PERSONAL .*\b(night|dark|light|themes?|colou?rs?|brightness|volume|sounds?|mute|
     |design|hintergrund|turn o(n|ff) now|notifications?|benachrichtigung\w*|bluetooth|airplane
     |flugmodus|brillo|luminosit\w+|jasnosc|helderheid|ljusstyrka|lysstyrke|brilho|parlaklik)\b.*
 # Pages of banks and shops' last steps, and of what administrators do; programs that are such.
-WEIGHTY (?!.*power ?bank).*(\b|online)(bank\w*|\w*sparkasse|banque|banco|banca|paypal|checkout|kasse
-    |payments?|virement|uber|lyft|trade|trading|trade republic|brok\w+|binance|coinbase|kraken
-    |robinhood|ebay|auction\w*|przelew|havale|bonifico|transfer\w*|uberweisung\w*|wallet|crypto\w*
-    |uniswap|admin\w*|dashboard|jenkins|pipelines?|azure|aws|kubernetes|phpmyadmin|adminer|cpanel
-    |plesk|docusign|elster|invoices?|settings|einstellungen|password manager|google docs.*share)\b.*
+WEIGHTY (?!(?!.*(checkout|kasse|paypal)).*power ?bank).*(\b|online)(bank\w*|\w*sparkasse|banque
+    |banco|banca|paypal|checkout|kasse|payments?|virement|uber|lyft|trade|trading|trade republic
+    |brok\w+|binance|coinbase|kraken|robinhood|ebay|auction\w*|przelew|havale|bonifico|transfer\w*
+    |uberweisung\w*|wallet|crypto\w*|uniswap|admin\w*|dashboard|jenkins|pipelines?|azure|aws
+    |kubernetes|phpmyadmin|adminer|cpanel|plesk|docusign|elster|invoices?|settings|einstellungen
+    |password manager|google docs.*share)\b.*
 LEDGERS (exodus|ledger live|electrum.*|atomic.*|wasabi.*|binance|metatrader\w*|terminal64
     |tradingview|tws|thinkorswim|sap\w*|koaeinst|datev\w*|lx\w*|lexware\w*|.*(dynamics|navision|sage
     |quickbooks).*)\.exe
@@ -5013,7 +5026,7 @@ LOOKS (?!(?!.{4,9} (and|und) (replace|ersetzen)\W*$).*\b(and|und|then|et|oder|or
     |&)\b)(\S+ ){1,3}(anzeigen|ansehen|suchen|sortieren|filtern)|columns?|spalten|(filter
     |suche) (leeren|zurucksetzen)|liste aktualisieren|< ?back|next ?>|\.\.\.)\W*|
 # Forms that only show, find or format something, and programs whose forms change a document only.
-FORM_SHOWS (open|offnen|ouvrir|abrir|apri|find|search|go to|goto|zoom|font|character|page setup
+FORM_SHOWS (open recurring|find|search|go to|goto|zoom|font|character|page setup
     |print setup|paragraph|tabs?|borders?|styles?|columns?|filter|sort|view|symbol
     |special characters?|word count|spelling|colou?rs?|format (cells|text|shape|picture|chart|axis)
     |(edit\s|add\s)?(bookmark|favou?rite)s?|schrift\w*|suchen|gehe zu|seite einrichten|absatz
@@ -5041,7 +5054,6 @@ HIDDEN_FILE (.*\n)?\.[^\n]*
 BARE_FILE (.*\n)?(?!(?i:<SHELL_FOLDERS>)(\n|$))[^.\n]+
 ENDS_AS_IT_SAYS (?!.*\(\*\.\w).*|.*".*
 ADDS_ENDINGS winword\.exe|excel\.exe|powerpnt\.exe|mspaint\.exe|wordpad\.exe
-TRACKS track|verfolgen|suivre|seguir|segui|traccia|zoek\w*|sok|cerca|szukaj|hledat|hae|hitta
 TAKES_OVER ok|apply|save.*|submit|done|next\W*|continue|send|finish|create|update|confirm|sign in
     |ubernehmen|speichern|fertig.*|weiter\W*|enregistrer|valider|guardar|aceptar|zapisz|确定
 # What keeps what was changed, and tabs and menus that only hold what changes something.
@@ -5049,7 +5061,8 @@ KEEPS (.*\n)?(save|speichern|sichern|enregistrer|guardar|zapisz|coxpahиtь|保�
     |appliquer|aplicar|submit|update|done|fertig)\b.*
 MENU_BARS (.*\n)?(file|home|edit|insert|format|tools|layout|design|review|data|formulas|references
     |window|datei|bearbeiten|einfugen|extras|entwurf|uberprufen|daten|formeln|fenster|fichier
-    |accueil|edition|insertion|archivo|inicio|insertar)\W*
+    |accueil|edition|insertion|archivo|inicio|insertar|commands|reports|berichte|rapports|informes
+    |fenetre|outils|ventana|herramientas|strumenti|finestra|narzedzia|okno)\W*
 """,
     PATTERNS,
 )
@@ -5098,12 +5111,12 @@ INFINITIVES (schreiben|andern|tragen|geben|fugen|fullen|loschen|entfernen|ersetz
 # A clause of a task that only looks: it has no other verb than these, behind words that ask.
 POLITE (please|kindly|just|also|now|first|finally|next|after(ward)?s?|(can|could|would|will) you|(i
     |we) (want|need|would like|wish)( you)? to|i'd like( you)? to|you (have|need) to|(help|let) (me
-    |us)|try to|hi|hello|hey|so|ok(ay)?|bitte|jetzt|nun|auch|zuerst|mal|(kannst|konntest
-    |wurdest) du|(konnen|konnten|wurden) sie|(ich|wir) (will|mochte|muss|wollen|mochten|mussen)|mir
-    |uns|mich|hallo|(peux|pourrais|veux)[- ]tu|(pouvez|pourriez)[- ]vous|est-ce que (tu|vous) (peux
-    |pourrais|pouvez|pourriez)|tu (peux|pourrais)|je (veux|voudrais)|j'aimerais|il faut|d'abord
-    |s'il (te|vous) plait|bonjour|me|nous|puedes|podrias|puede|podria|quiero|quisiera|necesito
-    |por favor|primero|hola)
+    |us)|try to|hi|hello|hey|so|ok(ay)?|bitte|jetzt|nun|auch|zuerst|mal|(kannst|konntest|wurdest) du
+    |(konnen|konnten|wurden) sie|(ich|wir) (will|mochte|muss|wollen|mochten|mussen)|mir|uns|mich
+    |hallo|(peux|pourrais|veux)[- ]tu|(pouvez|pourriez)[- ]vous|kan du|kunt u|kun je|puoi|puo|podes
+    |czy mozesz|muzes|est-ce que (tu|vous) (peux|pourrais|pouvez|pourriez)|tu (peux|pourrais)
+    |je (veux|voudrais)|j'aimerais|il faut|d'abord|s'il (te|vous) plait|bonjour|me|nous|puedes
+    |podrias|puede|podria|quiero|quisiera|necesito|por favor|primero|hola)
 ASKING (whether|what|which|whom?|whose|where|when|why|how|wie\w*|was|wo(her|hin)?|wann|wer|wen|wem
     |wessen|warum|wieso|weshalb|welche\w*|ob|comment|combien|quand|(le|la|les)?quel\w*|pourquoi
     |que(?! (tu|vous|ils?|elles?|l[aeo]s?|el|se)\b| l')|qui|quoi|qu'\S+|ou|como|cuando|cuant\w*
@@ -5135,14 +5148,13 @@ WATCHES (?!.*(?<!how )(?<!what )\b(to|pour|para|zum?) <VERBS>)(<POLITE>\s){,6}((
     |ferme\w*|verifie\w*|consulte\w*|savoir|ecoute\w*|va(s|is)? (sur|a|aux?|dans)|aller|mira\w*|ver
     |ve (al?|si)|lee|leer|busca\w*|encuentra\w*|encontrar|muestra\w*|mostrar\w*|ensena\w*|di(me|game
     |nos)|decir(me|nos)|dame (el|la|los|las)|cierra|comprueba\w*|comprobar|verifica\w*|compara\w*
-    |visita\w*|saber|averigua\w*|abn|abra|ac|anoiξe|apn|apne|apri|avaa|bekijk|beratta|biдkpии
-    |bul|cerca|ckaжи|consulte|controleer|controlla|deschide|diga|dimmi|encontre|etsi
-    |fammi vedere|finn|fortell|fortæl|goster|guarda|haиди|hitta|katso|keresd|kerro|kijk
-    |kolla|las|lees|leggi|leggimi|leia|leta|lue|læs|mostra|mostrami|mostre|mutasd|najdi
-    |nayta|nyisd|oku|olvasd|oppna|otevri|otkpoи|otworz|pokaz|powiedz|precti|procure|przeczytaj
-    |sag mig|se|shfaq|sjekk|sog|sok|soyle|sprawdz|tarkista|tjek|toon|trova|ukaz|vedi|veja|verifique
-    |vertel|vind|vis|visa|zjisti|zkontroluj|znajdz|zobacz|zobraz|zoek|βpeσ|δeiξe|δiaβaσe|зhaиди
-    |пocmotpи|пokaжи|пpobepь|пpoчtи|пpoчиtaи)\b(?!').*)
+    |visita\w*|saber|averigua\w*|abn|abra|ac|anoiξe|apn|apne|apri|avaa|bekijk|beratta|biдkpии|bul
+    |cerca|ckaжи|consulte|controleer|controlla|deschide|diga|dimmi|encontre|etsi|fammi vedere|finn
+    |fortell|fortæl|goster|haиди|hitta|katso|keresd|kerro|kijk|kolla|lees|leggi|leggimi|leia|leta
+    |lue|læs|mostra|mostrami|mostre|mutasd|najdi|nayta|nyisd|oku|olvasd|oppna|otevri|otkpoи|otworz
+    |pokaz|powiedz|precti|procure|przeczytaj|sag mig|shfaq|sjekk|sog|sok|soyle|sprawdz|tarkista|tjek
+    |toon|trova|ukaz|vedi|veja|verifique|vertel|vind|vis|visa|zjisti|zkontroluj|znajdz|zobacz|zobraz
+    |zoek|βpeσ|δeiξe|δiaβaσe|зhaиди|пocmotpи|пokaжи|пpobepь|пpoчtи|пpoчиtaи)\b(?!').*)
 ASKS_ONLY (?!\W{,3}(<POLITE>|<VERBS>)\b)(?!.*(,|\b(and|und|et|y|then|dann)) (<POLITE>\s)?<VERBS>\b)
     [^.!?;:]*\?\W{,9}
 # What only adds to a clause: no verb, a condition, or what is not to be done.
@@ -5157,8 +5169,8 @@ QUOTED ["“”„][^"“”„]*["“”„]|«[^«»]*»|(?<!\w)['‘‚][^'�
 LISTED (?:,|\s(?:and|und|et|y|or|oder|ou|o))(?:\s[A-ZÄÖÜÉ\d][\w'-]*)+(?=[,.;:!?]
     |\s(?:and|und|et|y|on|at|am|um)\s|$)
 CLAUSES (?i:(?<!\bmr)(?<!\bdr)(?<!\bst)(?<!\bmrs)[,:.!?](?=\s|$)|[;()…¿¡\n]|\s[-–—]\s|(?<!\S)(?:and
-    |und|et|y(?! a\b| a-t)|e|or|oder|ou|o|but|aber|mais|pero|then|while|dann|danach|anschliessend
-    |anschließend|puis|ensuite|luego|despues|después)(?!\S))
+    |und|och|og|oraz|ve|et|y(?! a\b| a-t)|e|or|oder|ou|o|but|aber|mais|pero|then|while|dann|danach
+    |anschliessend|anschließend|puis|ensuite|luego|despues|después)(?!\S))
 # Where a link leads that does something instead of showing a page.
 ACTING_LINK (?i:javascript:.*|[^#]*#|.*[?&;](action|act|do|op|cmd|command|task|method|_method)=.*
     |.*[?&;/](\w{,9}nonce|\w{,9}token|csrf\w{,9}|sesskey|formkey|crumb)=.*|mailto:.*|tel:.*
@@ -5187,13 +5199,18 @@ BANNERS (?=.*\b(all|only|necessary|essential|required|alles?|nur|notwendige\w*|e
     |erlauben|annehmen|zustimmen|tout|toutes?|les|accepter|refuser|continuer|sans|aceptar|rechazar
     |notice|banner|this|the|todo|todas|las|accetta|rifiuta|tutti|i|zaakceptuj|odrzuc|wszystkie)\W*)+
 SHOWS_LAST \s*(\S+ ){1,3}(anzeigen|ansehen|einblenden|ausblenden|anschauen)\W*
+# What follows a label and tells its state or key; what may stand before a verb.
+STATES \((ctrl|alt|shift|f\d)[^()]{,20}\)|, (on|off|stopped|running|paused|\d+ .{,20})$
+    | keyboard shortcut .{,12}$
+POLITELY ^((<POLITE>)\s){,3}
 # What does the same where a page says that it is about cookies, and what finds where it searches.
 AGREES (accept|allow|agree|reject|decline|i agree|save (preferences|settings|choices)|ablehnen
     |akzeptieren|zustimmen|einverstanden|accepter|refuser|aceptar|rechazar)\W*
 GOES (go|ok|los)\W*
 SEARCHES (?!.*(ad+ress|url)).*\b(search|find|such\w*|recherch\w*|busc\w*|cerca)\b.*
 # What takes over or begins what a task bids, and what may stand beside a verb that it has.
-NEUTRAL \b(it|this|toggle|add to|all|now|selected|page|changes|draft|form|source|text|entry|date|and
+NEUTRAL \b(it|this|toggle|add to|enregistrer|guardar|salva|opslaan|spara|lagre|gem|zapisz|kaydet
+    |tallenna|ulozit|all|now|selected|page|changes|draft|form|source|text|entry|date|and
     |close|continue|new|und|seite|anderungen|entwurf|formular|quelltext|eintrag|datum|schliessen
     |weiter|neu(e[rsn]?)?)\b
 DONE (save|edit|add|insert|update|write|create|continue|proceed|start|apply|done|finish(ed)?|close
@@ -5206,11 +5223,11 @@ DONE (save|edit|add|insert|update|write|create|continue|proceed|start|apply|done
 # What looks, whatever its words: a paper, a menu, what is a list of something; and what leads on:
 # a page's number, signs that turn pages or close, one word that is many things, as "Reviews".
 SHOWN_WHOLE <ENDING_SHOWS>( done)?|<MENU_BARS>
-    |(picture|image|photo|bild|slide|foto|seite|page) \d+ (of|von|de|/) \d+
+    |(picture|image|photo|bild|slide|foto|seite|page) \d+ (of|von|de|/) \d+|[<>«»‹›←→]+
     |\S*(ubersicht|ansicht|verlauf|liste|vorschau|statistik|historie|suche|auszug|auswahl|kopf
     |protokoll|nachrichten|mitteilungen|bewertungen|meldungen|einstellungen)
-LEADS_WHOLE \d{1,4}|(play|pause|abspielen|lire|reproducir) (?!.*\b(pay|buy|send|order)\b).*
-    |[<>«»‹›←→↑↓▲▼▾×✕✖☰≡⋮]+|x|\.\.\.|[a-z]{2,}[^su\W]s( \(?\d+\)?)?
+LEADS_WHOLE \d{1,4}|play (\d+|episode|video|trailer|song|track)\b(?!.*\b(pay|buy|send|order)\b).*
+    |[↑↓▲▼▾×✕✖☰≡⋮]+|x|\.\.\.|[a-z]{2,}[^su\W]s( \(?\d+\)?)?
 # Keys, and turns of the wheel, that choose in what holds one of several values; and its buttons.
 CHOICES combo box|slider|spinner|radio button
 MATTERS (split )?button|checkbox|switch|<CHOICES>
@@ -5488,8 +5505,8 @@ CLAUSES_END = r"[.,;:!()…|–—/\"<>\[\]\n]|(?<=\?)|\b(?:and|und|et|or|oder|o
 ANSWERS = {
     "leaves": """
         =close, =schließen, =fermer, =cerrar, =закрыть, =cancel, =later, =not now, =no thanks,
-        =nicht jetzt, =nein danke, remind me later, =skip, skip this, skip these,
-        datei überspringen, dateien überspringen, ignorer ce fichier, omitir este archivo,
+        =nicht jetzt, =nein danke, remind me later, =skip, =skip this file,
+        =skip these files, =diese datei überspringen, =ignorer ce fichier, =omitir este archivo,
         =später, =jetzt nicht, später erinnern, =überspringen, =help, =back, =details, =more,
         =more details, =browse, =learn more,
         =abbrechen, =hilfe, =zurück, =durchsuchen, =mehr, =mehr details, =annuler, =aide,
@@ -5523,21 +5540,21 @@ ANSWERS = {
         сохранить, открыть, найти, применить, добавить, готово, =да, 保存, 打开, 确定, 应用""",
     "refuses": """
         no, nein, non, nie, нет, 否, keep, behalten, don't run, nicht ausführen, nej, nee, não,
-        hayır, no, ei, don't update, nicht aktualisieren, ne pas mettre à jour, no actualizar""",
-    # What bars somebody else, or only says no where it stands beside what lets them.
+        hayır, ei""",
+    # What bars somebody else, where that one wants to be let and another button would do so.
     "bars": """
-        block, deny, refuse, don't allow, never allow, don't trust, disallow, decline, blockieren,
-        verweigern, nicht zulassen, nicht erlauben, nie zulassen, ablehnen, bloquer, refuser,
-        ne pas autoriser, ne jamais autoriser, bloquear, no permitir, denegar, blocca, nega,
-        non consentire, blokkeren, niet toestaan, weigeren, blokuj, odmów, nie zezwalaj, neka,
-        blockera, tillåt inte, avvis, bloker, estä, engelle, reddet, blokovat, zakázat""",
+        =block, =deny, =refuse, =don't allow, =never allow, =decline, =blockieren, =verweigern,
+        =nicht zulassen, =nie zulassen, =ablehnen, =bloquer, =refuser, =ne pas autoriser,
+        =ne jamais autoriser, =bloquear, =no permitir, =denegar, =blocca, =nega, =blokkeren,
+        =niet toestaan, =weigeren, =blokuj, =odmów, =neka, =blockera, =tillåt inte, =avvis,
+        =bloker, =engelle, =reddet, =zakázat""",
 }
 # What labels say that only show, find or lead on: by a verb in front or at the end, or as a whole.
 LOOKING = {
     "looks": """
         show, view, see, find, search, filter, sort, expand, collapse, zoom, preview, browse,
         podgląd, náhled, förhandsgranska, förhandsgranskning, voorbeeld, önizleme, anteprima,
-        datensatz, letzter, letzte, letztes, erster, erste, erstes,
+        =letzter datensatz, =erster datensatz, =nächster datensatz, =vorheriger datensatz,
         compare, read, learn, more, fewer, details, info, information, help, about, next, previous,
         prev, refresh, reload, select, choose, first, last, newest, oldest, newer, older, latest,
         earlier, later, cheapest, lowest, highest, fastest, closest, all+, related, similar,
@@ -5797,17 +5814,28 @@ def acts(label: str) -> bool:
     return False
 
 
-def is_wanted(label: str, task: str) -> bool:
-    """Tells whether each word of a label begins as one of a sentence does that forbids nothing."""
-    name = re.split(r"[,(:]| along with | keyboard shortcut ", label)[0]  # then come details
-    meant = {*re.findall(r"\b\w{1,5}", re.sub(PATTERNS["NEUTRAL"], "", name))} - ARTICLES
-    for sentence in re.split(r"(?<=[.;!?])\s", fold(re.sub(PATTERNS["QUOTED"], "it", task))):
-        words = sentence.strip(".;!?").split() or [""]
-        line = f"{sentence} {words[-1]}{words[0]}"  # such as einschalten
+def wanted_by(label: str, task: str) -> str:
+    """Returns `told` if a clause of a task begins with a label's verb and has its other words.
+
+    `yes` if each word begins as one of a sentence does; empty where a task forbids it, or neither.
+    """
+    if not task:
+        return "yes"
+    unquoted = re.sub(PATTERNS["QUOTED"], "it", task)
+    words = re.findall(r"\w+", re.sub(PATTERNS["STATES"], "", label))
+    for clause in re.split(PATTERNS["CLAUSES"], unquoted):
+        bidden = re.findall(r"[\w']+", re.sub(PATTERNS["POLITELY"], "", fold(clause)))
+        if words and words[0] in bidden[:1] and {*words} <= {*bidden}:
+            forbids = not FORBIDDING.isdisjoint(re.findall(r"[\w']+", fold(unquoted)))
+            return "" if forbids else "told"
+    meant = {*re.findall(r"\b\w{1,5}", re.sub(PATTERNS["NEUTRAL"], "", label))} - ARTICLES
+    for sentence in re.split(r"(?<=[.;!?])\s", fold(unquoted)):
+        parts = sentence.strip(".;!?").split() or [""]
+        line = f"{sentence} {parts[-1]}{parts[0]}"  # such as einschalten
         begins = {*re.findall(r"\b\w{1,5}", line)}
         if meant and meant <= begins and FORBIDDING.isdisjoint(re.findall(r"[\w']+", sentence)):
-            return True
-    return not task
+            return "yes"
+    return ""
 
 
 # What a label has beside what it says: words of others, a key or a number in brackets, details.
@@ -5816,7 +5844,7 @@ _ASIDE = re.compile(rf"{PATTERNS['QUOTED']}|\([^()]*\)|: .*")
 
 def only_looks(label: str, about: str) -> str:
     """Returns `yes` if all that a label says only shows or finds, and `leads` if it leads on."""
-    label = re.sub(r"\((f\d+|enter|esc|space|tab|.)\)", "", label)
+    label = re.sub(r"\((f\d+|enter|esc|space|tab|.)\)| keyboard shortcut \S+$", "", label)
     if any(re.search(r"[^\W\d_]{2}", part) and acts(part) for part in _ASIDE.findall(label)):
         return ""
     line = _ASIDE.sub("", label).strip()
@@ -5929,15 +5957,14 @@ share | does=drag | across=yes | in=(?!title bar|window|pane|scroll|thumb|slider
 share | does=drag | across=yes | inner=yes | in=window|pane
 pay | label=(yes|ok|continue|weiter|place|confirm\w*|bestatigen|确认)\b.*[$€£¥₽].*
 send | enters=yes | program=<CHATS> | control=(?!<FINDING>).*
-send | bidden=yes | enters=yes | program=<BROWSERS> | in=edit | control=(?!<SEARCHING>).*
-send | named= | enters=yes | program=<BROWSERS> | in=edit | control=(?!<SEARCHING>).*
+send | enters=yes | program=<BROWSERS> | in=edit | control=(?!<SEARCHING>).*
 send | enters=yes | program=<BROWSERS> | title=<CHAT_TITLES> | control=(?!<FINDING>).*
 send | unsent=yes | enters=yes | runner=(?!web).* | control=(?!<SEARCHING>).+
 send | unsent=yes | enters=yes | runner=(?!web).* | control=(?!<FINDING>).+
      | title=(?!<KEPT_AT_ONCE>).*
 send | unsent=yes | enters=yes | runner=(?!web).* | line=\??(<DATA>)
 send | unsent=yes | does=<A_CLICK>|space | in=(split )?button|menu item|(hyper)?link|image|control
-     | label=(?!(.*\n)?(<LEAVING>|(<FINDS>|<TRACKS>)\W*)$).*
+     | label=(?!(.*\n)?<LEAVING>$).*
 send | unsent=yes | does=<A_CLICK> | in=|field|document|pane|group|text|window
      | label=(?!(.*\n)?(<FIELD_WORDS>|<LEAVING>)$).+
 send | program=<CHATS> | in=(split )?button | does=<A_CLICK>|enter|space | dialog=(?!left).*
@@ -5968,7 +5995,7 @@ overwrite | title=<KEPT_AT_ONCE> | about=(?!<COOKIES>$).*
      | label=(.*\n)?((accept|reject) all\b.*|alle (annehmen|akzeptieren|ablehnen)\W*)
 password | in=(split )?button | does=<A_CLICK>|enter|space | label=<SAVES>
      | about=.*\b(passwor[dt]|kennwort|mot de passe|contrasena|senha|haslo|wachtwoord|losenord)\b.*
-overwrite | label=<REPLACES_ALL> | path=.+
+overwrite | label=<REPLACES_ALL> | path=.*[^\n].*
 overwrite | changed=yes | does=ctrl\+(shift\+)?s | program=(?!<BROWSERS>).*
 overwrite | changed=yes | does=s | opened=<BAR_KEYS> | program=(?!<BROWSERS>).*
 overwrite | changed=yes | does=(shift\+)?f12|alt\+shift\+f2 | program=<EDITORS>
@@ -6058,14 +6085,11 @@ share | program=<BROWSERS> | in=(split )?button|link | does=<A_CLICK>|enter|spac
 share | program=<BROWSERS> | in=(split )?button | does=<A_CLICK>|enter|space
      | label=(.*\n)?(next|continue|confirm|weiter|fortfahren|suivant|continuer|siguiente)\W*
      | about=.*\b(code (displayed|shown) on (your|the)|code, der auf|code affiche sur).*
-share | in=button | label=(.*\n)?ok\W*|<KEEPS> | title=<RULES>|.*\bfilter\w*\b.*
-     | about=.*\b(forward|redirect|weiterleit|umleit|transf[eé]r|reenvi|inoltr|doorstu|vidarebefor
-    |przeka)\w*.*
 share | in=button | label=<SAVES> | about=.*\b(forward|redirect|weiterleit|transfer)\w* .*@.*
 send | program=<BROWSERS>|<CHATS> | in=(split )?button|menu item|checkbox|switch|image|control
-     | does=<A_CLICK>|enter|space | label=<REACTS> | told=
+     | does=<A_CLICK>|enter|space | label=<REACTS>
 send | program=<BROWSERS>|<CHATS> | in=(split )?button|menu item|checkbox|switch|image|control
-     | does=<A_CLICK>|enter|space | called=<REACTS_TO> | told=
+     | does=<A_CLICK>|enter|space | called=<REACTS_TO>
 send | program=<BROWSERS> | in=button | title=(?!<MAIL_TITLES>$).*
      | label=(.*\n)?(reply|comment|antworten|kommentieren|repondre|commenter)\W*
 # What a page says of money or of a contract, as in "Transfer of 500 EUR" and "29 EUR a month".
@@ -6153,8 +6177,8 @@ password | program=<SAFES> | does=<A_CLICK>|enter|space | in=(split )?button|men
      | dialog=(?!left).* | looks=|leads | label=.+
 copy | holds_secret=yes | does=ctrl\+(shift\+)?[cx]|ctrl\+insert|shift\+delete|drag
 copy | holds_secret=yes | label=<COPIES>
-admin prompt | program=<ADMINS> | dialog=(?!left).*
-admin prompt | program= | title=<ADMIN_TITLES> | dialog=(?!left).*
+admin prompt | program=<ADMINS> | label=(?!(.*\n)?(no|nein|non|nao|nej|nee|nie)\W*$).*
+admin prompt | program= | title=<ADMIN_TITLES>
 run | does=<A_CLICK> | program=<EXPLORER> | in=menu item|button| | label=<OPENS> | kind=|runs
 run | runs=.+ | runner=(?!shell|web|console).*
 unknown | runs=.+ | runner=console
@@ -6164,7 +6188,7 @@ run | title=<NOTEBOOKS> | does=(shift|ctrl|alt)\+enter|ctrl\+(shift\+)?f(9|10
     |8) | program=<BROWSERS>
 run | program=(steam\w*|epicgameslauncher|galaxyclient|eadesktop|battle\.net|upc|origin
     |playnite.*)\.exe | label=(.*\n)?(play|spielen|launch|jouer|jugar|start|gioca|graj)\W*
-run | program=<STUDIOS> | holds=(?!<READS_ONLY>$).* | does=((ctrl|shift)\+)?f5|f[89]
+run | program=<STUDIOS> | does=((ctrl|shift)\+)?f5|f[89]
     |(ctrl\+)?shift\+f10|ctrl\+shift\+b|shift\+enter|alt\+shift\+(e|f9|f10)
 run | program=<STUDIOS> | does=ctrl\+enter | holds=(?!<READS_ONLY>$).+
 run | program=<STUDIOS> | does=ctrl\+enter | holds= | line=(?!<READS_ONLY>$).*
@@ -6181,9 +6205,7 @@ file | label=<SAVES> | file=<SCRIPT_TITLES> | program=(?!<BROWSERS>|<MAILS>).* |
 send | owned=yes | program=<BROWSERS> | title=<UPLOADS> | enters=yes | dialog=(?!left).*
      | path=.*[^\n].*
 send | owned=yes | program=<BROWSERS> | title=<UPLOADS> | does=<A_CLICK>|alt\+\w | dialog=(?!left).*
-     | path=.*[^\n].*
-     | in=(split )?button|
-send | owned=yes | program=<BROWSERS> | title=<UPLOADS> | does=alt\+o
+     | path=.*[^\n].* | in=(split )?button|
 send | owned=yes | program=<BROWSERS> | title=<UPLOADS> | does=space | in=(split )?button
 file | owned=yes | program=<SYSTEM_TOOLS> | does=<PRESSING> | dialog=(?!left).* | label=.+
 system | program=<SYSTEM_TOOLS> | does=<A_CLICK>|enter|space | in=<PRESSED> | dialog=(?!left).*
@@ -6191,7 +6213,7 @@ system | program=<SYSTEM_TOOLS> | does=<A_CLICK>|enter|space | in=<PRESSED> | di
 system | title=<SETTINGS> | program=applicationframehost\.exe | does=<A_CLICK>|enter|space
      | in=<PRESSED> | dialog=(?!left).* | looks=|leads | label=(?!(.*\n)?(<PERSONAL>)$).+
 weighty | title=<WEIGHTY> | program=<BROWSERS> | does=<A_CLICK>|enter|space | in=(split )?button
-     | dialog=(?!left).* | looks=|leads | label=.+ | told=
+     | dialog=(?!left).* | looks=|leads | label=.+
 weighty | title=<WEIGHTY> | program=<BROWSERS> | does=<A_CLICK> | in=(hyper)?link|menu item
      | label=(.*\n)?(run|build|execute|deploy|start|stop|restart|scale|trigger)\b.*
 weighty | program=<LEDGERS> | title=(?!<LEDGERS_LOOK>$).* | enters=yes
@@ -6227,7 +6249,7 @@ address | program=<BROWSERS> | does=<A_CLICK>|enter | in=list item
      | control=(https?://)?[\w.-]+\.\w+[/?#]\S.*
 address | program=<BROWSERS> | does=<A_CLICK>|space | in=button
      | control=go to .*address.*|.*adresse gehen|aller .*adresse.*
-send | owned=yes | program=<BROWSERS> | title=<UPLOADS> | does=(double|triple)_click
+send | owned=yes | program=<BROWSERS> | title=<UPLOADS> | does=(double|triple)_click|alt\+o
 send | program=(filezilla|winscp)\.exe | does=enter|(double|triple)_click
 system | program=<EXPLORER> | title=<PANELS> | does=<A_CLICK>|enter|space | in=<PRESSED>
      | looks=|leads | label=(?!(.*\n)?(<PERSONAL>)$).+
@@ -6255,7 +6277,7 @@ run | program=<BROWSERS> | in=button | about=(.*; )?(cancel|abbrechen|annuler)(;
 run | program=<STUDIOS> | in=(split )?button|link | label=(.*\n)?(run|start|debug|sync|push)\b.*
 run | program=<STUDIOS> | in=list item | does=<A_CLICK>|enter
      | control=(run|tasks|terminal|debug|test|git\w*|npm|python|jupyter|notebook|extensions): .*
-run | program=pythonw?\.exe|ssms\.exe | does=f5|ctrl\+e | holds=(?!<READS_ONLY>$).*
+run | program=pythonw?\.exe|ssms\.exe | does=f5|ctrl\+e
 run | program=<STUDIOS> | enters=yes | line=\??(?!<PALETTE_SHOWS>$)>.*
 run | program=<STUDIOS> | enters=yes | line=\??(?!<PALETTE_SHOWS>$)[^?].*
      | control=.*(command to run|palette).*
@@ -6276,11 +6298,11 @@ run | does=(double|triple)_click | program=<EXPLORER> | in=<ITEMS> | kind=|runs
 run | enters=yes | program=<EXPLORER> | owned= | runner= | in=<ITEMS> | kind=|runs
 run | does=<A_CLICK>|enter | program=<BROWSERS> | title=downloads?.* | label=<RUNNABLE>
 run | does=<A_CLICK>|enter | label=.+ | kind=|runs | control=.*\b(attachments?|anlagen?|anhang)\b.*
-run | does=<A_CLICK>|enter | program=<BROWSERS>|<MAILS> | kind=|runs
+run | does=<A_CLICK>|enter | program=<BROWSERS>|<MAILS> | kind=|runs | title=(?!<UPLOADS>$).*
      | label=(.*\n)?(open|offnen|open file|datei offnen|ouvrir( le fichier)?)\W*
 run | enters=yes | program=<EXPLORER> | runner= | label=<RUNNABLE>
 run | enters=yes | program=<EXPLORER> | opened=<A_CLICK>\(<RUNNABLE>
-unknown | plain= | told= | looks=|leads | does=<PRESSES>|enter|space | in=(split )?button|menu item
+unknown | plain= | looks=|leads | does=<PRESSES>|enter|space | in=(split )?button|menu item
     |control|image|switch | dialog=(?!left|line|form).* | label=(?!(.*\n)?(<FORM_GOES_ON>
     |<WHOLE_MENUS>)$).+ | title=(?!<FORM_SHOWS>$).*
 unknown | plain= | does=<PRESSES> | in=(hyper)?link|text|header item|tab|combo box|<ROWS>
@@ -6353,6 +6375,13 @@ move | plain= | does=drag | in=(?!(<DRAGGED_THERE>|splitter)$).*
 move | plain= | does=drag | between=yes
      | in=(?!(edit|document|text|combo box|scroll ?bar|thumb|title bar|window|separator)$).*
 move | program=<BROWSERS> | does=drag | between=yes | in=pane|image | title=(?!<MAPS>).*
+""")
+# The risks that are not asked about where the task bids just that, with no words but its own.
+TOLD = rules_of(r"""
+unknown | wanted=told | in=(?!(<UNTOLD>)$).+
+send | wanted=told | filled=\n* | unsent= | in=(split )?button|menu item | program=(?!<EXPLORER>).*
+answer | wanted=told | filled=\n* | unsent= | decides=yes | dialog=|line|form
+move | does=drag | carried=yes | bidden=yes | last=(?!<SELECTED>$).* | across=
 """)
 # Where what is typed gets run.
 RUNNERS = rules_of(r"""
@@ -6452,6 +6481,7 @@ changes | does=(shift\+)?.|space|delete|backspace | in=<CELLS> | holds=.+ | open
 
 # With one of these a dialog is a form, which asks nothing.
 FORM_PARTS = frozenset("tab, tabs, radio button, slider, spinner, list, tree, table".split(", "))
+TEXT_ONLY = frozenset("text, image, title bar, button".split(", "))
 ANSWERS_MOST = 7
 BESIDE_MOST = 4
 # What says which button answers a message box.
@@ -6514,17 +6544,18 @@ def is_left(
     said = said_by(re.sub(r"\b(and|und|et)\b", "", label.partition(",")[0]), "answers")
     about = fold("; ".join(one.name for one in attempt.inside if one.role not in ANSWERING))
     title = fold(window.title)
-    risk = has_form("LOST_BY_NO", about)
-    saving = re.search(PATTERNS["SAVING"], f"{about or title}; {label}")
     others = "; ".join(fold_label(one.name) for one in attempt.buttons)
-    if "refuses" in said and not (risk or saving):
-        return about != "" or bool(said_by(f"{title}; {others}", "commands"))
-    if "bars" in said and not risk:
-        return "install" in said_by(others, "commands")
-    if has_form("OKAY", label) and others == label and is_dialog(window):
-        return not any(one.role in FIELDS for one in attempt.inside)
-    if has_form("KEEPS", label) and saving:
-        return is_in_task(label, attempt.task)
+    loses = has_form("LOST_BY_NO", about) or re.search(
+        PATTERNS["SAVING"], f"{about or title}; {label}"
+    )
+    if "refuses" in said and not loses:
+        is_warden = has_form("ADMINS", window.program)
+        return is_warden or bool(said_by(f"{title}; {about}", "commands"))
+    if "bars" in said and has_form("WANTS", about) and "install" in said_by(others, "commands"):
+        return not has_form("REQUESTS", f"{title}; {about}")
+    only_tells = {one.role for one in attempt.inside} <= TEXT_ONLY and not has_form("WARNS", about)
+    if has_form("OKAY", label) and others == label and only_tells:
+        return True
     if "goes ahead" in said and not has_form("WARNS", about):
         return True
     label = label.removesuffix(" switch")
@@ -6604,6 +6635,9 @@ FOLDER_NAMES = {
     "bilder": "pictures",
     "musik": "music",
 }
+FOLDER_WORDS = (
+    "folder ordner dossier carpeta cartella pasta map mappe mappen kansio folderze".split()
+)
 LOCAL_PATH = r"[A-Za-z]:(?:\\[^\\/:*?\"<>|{}\n]*)*"
 
 
@@ -6673,10 +6707,10 @@ def kind_of_item(attempt: Attempt, window: Window, label: str, does: str) -> str
     if picked and (has_form("OPENS", label) or not name):
         name = picked[1]
     opens = [name] if has_form("ENDING_KNOWN", name) else []
-    said = [f"{kind} {name}" for kind in ("folder", "ordner", "dossier", "carpeta", "is in")]
+    said = [f"{kind} {name}" for kind in [*FOLDER_WORDS, "is in"]]
     said += [f"{name} folder"] + [name] * has_form("ENDING_SHOWS", name)
     shows = any(is_in_task(one, attempt.task) for one in said)
-    runs = re.search(r"\.\w+$|setup|install|update|run|start", name.lower())
+    runs = re.search(r"\.\w+$|setup|inst|update|run|start|key|load", name.lower())
     archived = name and has_form("ARCHIVERS", window.program) and not runs
     if shows or archived:  # what has no ending is no program
         opens = opens or ["folder"]
@@ -6777,6 +6811,19 @@ def lines_there(attempt: Attempt, line: str) -> str:
     return without_named(lines, attempt.task, "\n").lower()
 
 
+def unnamed_values(attempt: Attempt, line: str) -> str:
+    """Returns what fields and addresses of a window hold that the task does not name."""
+    if not attempt.inside:  # nobody knows
+        return UNKNOWN
+    values = [line.strip(UNKNOWN)]
+    for one in attempt.inside:
+        if one.role in FIELDS and not has_form("ADDRESS_BAR", one.name):
+            values.append(one.value or "")
+        values += re.findall(r"[\w.+-]+@[\w.-]+\w", one.name)
+    sentences = chain.from_iterable(re.split(r"[.!?;]\s|[.!?;]$|\n", value) for value in values)
+    return without_named(sentences, attempt.task, "\n")
+
+
 def name_there(attempt: Attempt, line: str) -> str:
     """Returns what is the name of a file in a dialog, but for one that the task has."""
     names = [line]
@@ -6786,24 +6833,23 @@ def name_there(attempt: Attempt, line: str) -> str:
 
 
 TITLE_BAR = 40  # so many pixels from its top a window is moved by
-MENU_BAR = 100  # so many pixels from its top a window has its menus, on a screen of 150 %
 
 
 # does (its keys, or its tool), text, enters, label (see label_pressed); in (the role of the control
 # that gets it, field if it is typed into, empty if unknown), control (the name of where it ends);
 # title, program; owned (yes of a dialog), about (what it says); line (with what is typed now),
 # opened, last (see Typed); named (yes of a text that the task names), path (see lines_there); kind
-# (see kind_of_item); lost (yes: see has_lost); decides, cancels (yes: see beside_cancel); dialog
-# (asks, line, left), runner (what runs a line there) and runs (what the act has Windows run);
-# unanswered, holds_secret (yes: see Attempt), sends (yes: see SENDS), toggles (yes: it is on or
-# off), unsent (yes: it holds what no task named), across (yes: it ends in another window), inner
-# (yes: it begins below its window's title), between (yes: it ends on another control), elsewhere
-# (yes: see there), file (the title without what the task names), holds (what a control holds),
-# others (yes: that of what gets the text is none of this program's); bidden (yes: see bids), looks
-# (yes: see only_looks), acts (yes: see there), wanted (yes: see is_wanted), told (yes: that a task
-# bids), called (as Windows calls what is pressed), quoted (yes of a text that the task has in
-# quotes), changed (of a window, see Typed), taken (words of the line that were read, see Typed, and
-# that the task does not name).
+# (see kind_of_item); lost (yes: see has_lost); decides, cancels (yes: see facts_of_dialog), carried
+# (yes: all that it hits is in the task); dialog (asks, line, left), runner (what runs a line there)
+# and runs (what the act has Windows run); unanswered, holds_secret (yes: see Attempt), sends (yes:
+# see SENDS), toggles (yes: it is on or off), unsent (yes: it holds what no task named), across
+# (yes: it ends in another window), inner (yes: it begins below its window's title), between (yes:
+# it ends on another control), elsewhere (yes: see there), file (the title without what the task
+# names), holds (what a control holds), others (yes: that of what gets the text is none of this
+# program's); bidden (yes: see bids), looks (yes: see only_looks), acts (yes: see there), wanted
+# (yes or told: see wanted_by), filled (see unnamed_values), called (as Windows calls what is
+# pressed), quoted (yes of a text that the task has in quotes), changed (of a window, see Typed),
+# taken (words of the line that were read, see Typed, and that the task does not name).
 def facts_of(attempt: Attempt) -> Facts:
     """Returns the facts that rules are held against."""
     window = next(iter(attempt.reached), Window(0, ""))
@@ -6812,13 +6858,17 @@ def facts_of(attempt: Attempt) -> Facts:
     does = does_of(attempt)
     text = attempt.act.text
     line = typed.with_text(text)
-    said = (text or getattr(attempt.focused, "value", None) or "").strip()
-    # Windows may not show the ending of a file that a task names.
-    file_named = len(said) > 2 and f" {said.lower()}." in f" {attempt.task.lower()}"
+    said = text.strip()
+    named = is_in_task(said, attempt.task)
+    if has_form("EXPLORER", window.program):  # which may not show the ending of a file
+        for ending in re.findall(r"\.\w{2,4}\b", attempt.task):
+            named |= is_in_task(f"{said}{ending}", attempt.task)
     so = vars(attempt) | {
         "elsewhere": has_form("EXPLORER", front.program) and is_elsewhere(attempt, front),
-        "named": file_named or is_in_task(said, attempt.task),
+        "named": named,
         "sends": has_form("SENDS", f"{window.program} {window.class_name}"),
+        "carried": len({*true_names(attempt.known)}) > 1
+        and not without_named(true_names(attempt.known), attempt.task, "\n"),
         "between": len({control.name for control in attempt.known}) > 1,
         "enters": "\n" in text or does in ENTERING,
         "inner": [*attempt.places, window.rect][0][1] > window.rect.top + TITLE_BAR,
@@ -6828,7 +6878,7 @@ def facts_of(attempt: Attempt) -> Facts:
         "lost": has_lost(attempt, front),
         "changed": typed.changed & attempt.handles,
         "bidden": bids(attempt.task or attempt.client_task),
-        "quoted": f'"{text.strip()}"' in re.sub("[“”„«»‘’']", '"', attempt.task),
+        "quoted": f'"{said}"' in re.sub("[“”„«»‘’']", '"', attempt.task),
         "others": (getattr(attempt.focused, "value", None) or "").strip() not in typed.own,
         "toggles": attempt.known != [] and attempt.known[-1].checked is not None,
         "plain": has_form("PLAIN", f"{window.program} {window.title}"),
@@ -6866,21 +6916,19 @@ def facts_of_label(attempt: Attempt, window: Window, facts: Facts) -> Facts:
     label = facts["label"].rpartition("\n")[2]
     called = next(iter(true_names(attempt.known)), label)
     looks = only_looks(label, facts["about"]) if facts["control"] != "unnamed" else ""
-    if facts["in"] == "menu item" and not has_form("MENUS", window.class_name):
-        at_top = attempt.known[-1].rect.top < window.rect.top + MENU_BAR
-        looks = "yes" if at_top and not acts(label) else looks
     calculates = has_form("CALCULATORS", f"{window.program} {window.title}")
-    is_meant = attempt.client_task == "" and is_wanted(label, attempt.task)
+    wanted = "" if attempt.client_task else wanted_by(label, attempt.task)
     known = {
         "kind": kind_of_item(attempt, attempt.front or window, label, facts["does"]),
         **facts_of_dialog(attempt, window, facts, label),
         "looks": looks,
         "acts": "yes" if not (looks or calculates) and acts(label) else "",
-        "wanted": "yes" if is_meant else "",
-        "told": "yes" if is_meant and attempt.task and facts["bidden"] else "",
+        "wanted": wanted,
+        "filled": unnamed_values(attempt, facts["line"]) if wanted == "told" else UNKNOWN,
         "called": called,
     }
-    if len(called.split()) > 3 and is_in_task(called, attempt.task):
+    quoted = f'"{called}"' in re.sub("[“”„«»‘’']", '"', attempt.task)
+    if (quoted or len(called.split()) > 3) and is_in_task(called, attempt.task):
         known |= {"label": "", "called": ""}  # the person has said just this
     return known
 
@@ -6980,14 +7028,6 @@ def site_of(attempt: Attempt) -> str:
     return host.rpartition("@")[2].partition(":")[0].lower()
 
 
-def place_name(attempt: Attempt) -> str:
-    """Returns what a person calls the window of an act: Notepad of 'Untitled - Notepad'."""
-    # As it is written into a setting: it is of letters that have no meaning there.
-    window = next(iter(attempt.reached), Window(0, "", "this window"))
-    name = window.title.rpartition(" - ")[2].strip()
-    return site_of(attempt) or (name if re.fullmatch(r"[\w ]{3,40}", name) else window.program)
-
-
 def question_about(attempt: Attempt) -> str:
     """Returns the question to the person: an act with its whole text, where, and the risks.
 
@@ -7072,12 +7112,15 @@ def judged(attempt: Attempt, config: Config, apart: bool = False) -> Attempt:
             del readings[0]
     risks: list[str] = []
     for known in readings:
-        risks += rules_met(RISKS, known)
+        met = rules_met(RISKS, known)
         shows = has_form("CALCULATORS", f"{known['program']} {known['title']}")
-        if known["in"] in ("tree item", "tab") and attempt.task:
-            shows |= known["wanted"] == "yes"  # a page or a channel that the task is about
+        if known["in"] == "tree item" and known["does"] == "click" and attempt.task:
+            # A channel that the task is about.
+            shows |= known["wanted"] != "" and has_form("CHATS", known["program"])
         if not shows:
-            risks += said_by(known["label"], "commands")
+            met += said_by(known["label"], "commands")
+        told = rules_met(TOLD, known)
+        risks += [risk for risk in met if risk not in told]
         risks += [word for word in split_list(config.risky_words) if fold(word) in known["label"]]
     if not apart and {*risks} - {"unknown"}:
         risks = [risk for risk in risks if risk != "unknown"]
@@ -8096,6 +8139,14 @@ def gate_line_breaks(actuator: Actuator, attempt: Attempt) -> Attempt:
         one = lines.replace("\n", LINE_BREAK) + text[len(lines) :]
         return replace(attempt, act=attempt.act.with_args(text=one))
     return attempt
+
+
+def place_name(attempt: Attempt) -> str:
+    """Returns what a person calls the window of an act: Notepad of 'Untitled - Notepad'."""
+    # As it is written into a setting: it is of letters that have no meaning there.
+    window = next(iter(attempt.reached), Window(0, "", "this window"))
+    name = window.title.rpartition(" - ")[2].strip()
+    return site_of(attempt) or (name if re.fullmatch(r"[\w ]{3,40}", name) else window.program)
 
 
 YES_S = 60.0  # for so long a yes is good
@@ -12378,6 +12429,8 @@ def rank_of(control: Control) -> int:
     return min(ranks, default=len(USEFUL_ROLES))
 
 
+# Where nothing is, but the window itself.
+BARE = frozenset("window, pane, application, dialog, title bar, status bar".split(", "))
 # What only tells of something.
 CAPTIONS = frozenset(("text", "image", "tooltip", *HOLDERS))
 NO_CONTROL = Control("", "pane", NOWHERE)  # what nobody tells of
@@ -12486,13 +12539,20 @@ class ControlCheck:
         """
         window = frame.window
         focus = self.one(None)
-        if not (act.text and act.places and window and focus):
+        if not (act.text and act.places and window and focus) or "clear" in act.args:
             return act
         said = self.said_of(act)
-        is_meant = not name_words(said) or is_name_of(said, window.title)
+        words = re.findall(r"\w+", fold_label(said[:FACT_CHARACTERS]))
+        says_field = not (name_words(said) or _FIELD_WORDS.isdisjoint(words))
+        is_meant = says_field or is_name_of(said, window.title)
         takes_it = focus.role in TEXT_ROLES and not (focus.fixed or focus.password)
-        hit = self.one(to_point(act.places[0], frame.area)) or NO_CONTROL
-        hits_nothing = hit.role in CAPTIONS and hit.role not in FIELDS
+        hit = self.one(to_point(act.places[0], frame.area))
+        hits_nothing = (
+            hit is not None
+            and hit.role in BARE
+            and hit.window in (0, window.handle)
+            and not hit.held_by
+        )
         fields = [one.who for one in self.known(window) if one.role in FIELDS]
         is_only = fields == [focus.who] and not name_words(focus.name)
         if not (is_meant and takes_it and hits_nothing and is_only):
