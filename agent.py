@@ -6819,7 +6819,7 @@ def unnamed_values(attempt: Attempt, line: str) -> str:
     for one in attempt.inside:
         if one.role in FIELDS and not has_form("ADDRESS_BAR", one.name):
             values.append(one.value or "")
-        values += re.findall(r"[\w.+-]+@[\w.-]+\w", one.name)
+        values += re.findall(r"\b[\w.+-]{1,64}@[\w.-]{1,99}\w", one.name)
     sentences = chain.from_iterable(re.split(r"[.!?;]\s|[.!?;]$|\n", value) for value in values)
     return without_named(sentences, attempt.task, "\n")
 

@@ -59,6 +59,7 @@ BUILT: dict[str, Callable[[Any], list[str]]] = {
     "f'{number}(?:\\\\s?,\\\\s?{number})+'": lambda module: [rf"{NUMBER}(?:\s?,\s?{NUMBER})+"],
     "grammar.matches": lambda module: [one.matches for one in module.GRAMMARS.values()],
     **dict.fromkeys([f"whole_words({of})" for of in ("words", "text", "word")], lambda module: []),
+    r"whole_words(text) + '(?![^{]*\\})'": lambda module: [],
     **dict.fromkeys(["begins", "step.tool", "like", r"'(\\w+) (\\w+)'"], lambda module: []),
 }
 
