@@ -4796,7 +4796,7 @@ RENAMING (shift\+)?f2|shift\+f6|<A_CLICK>\(.*\b(rename|umbenennen|renommer|cambi
     |zmien nazwe|rinomina|пepeиmehobatь|重命名)\b.*
 # Fields that only find something; a field of messages is none, whatever else its name holds.
 FINDING (?!.*\b(messages?|nachricht(en)?|mensajes?|messaggio|wiadomosc|comments?|kommentar\w*|repl(y
-    |ies)|antwort\w*)\b)(.*(\b(search|such(en|feld|begriff)?|\w*(?<!be)suche|find(en)?|finde
+    |ies)|antwort\w*)\b)(.*(\b(search|(durch)?such(en|feld|begriff)?|\w*(?<!be)suche|find(en)?|finde
     |looking for|filter\w*|go to|recherch\w*|busc\w*|szuk\w*)\b|пoи|搜索).*)
     |choose (destination|starting point)\W*
 SEARCHING <FINDING>|.*(user|benutzer|e-?mail|passwor|ad+ress|url|query|document|page \d|seite \d
@@ -5190,7 +5190,9 @@ ORDERS (?=\S+ \S)(?=(\S+ ){,5}\S+$)<BEGINS>(((please|bitte)\s)?<VERBS>(?![^,;:!?
     |(\S{1,40}\s){,5}\S{,20}<INFINITIVES>(\W*|[,;:!?.].*|\s(und|oder)\s.*))
 # Where Windows tells nothing but the window, and only the model says what is there.
 UNTOLD |pane|window|group|field
-COOKIES .*\b(cookies?|consent|privacy choices|datenschutz\w*|tracking|einwilligung\w*)\b.*
+COOKIES .*\b((respe[ck]t\w*|value|care about|schatzen) (ihre|deine|your|votre|tu) (privatsphare
+    |privacy|vie privee|privacidad)|cookies?|consent|privacy choices|datenschutz\w*|tracking
+    |einwilligung\w*)\b.*
 # What answers a banner, as one about cookies.
 BANNERS (?=.*\b(all|only|necessary|essential|required|alles?|nur|notwendige\w*|essenzielle|tout
     |toutes?|todo|todas|tutti|wszystk\w*|cookies?)\b)((accept|allow|agree|reject|decline|refuse|deny
@@ -5204,7 +5206,9 @@ STATES \((ctrl|alt|shift|f\d)[^()]{,20}\)|, (on|off|stopped|running|paused|\d+ .
     | keyboard shortcut .{,12}$
 POLITELY ^((<POLITE>)\s){,3}
 # What does the same where a page says that it is about cookies, and what finds where it searches.
-AGREES (accept|allow|agree|reject|decline|i agree|save (preferences|settings|choices)|ablehnen
+AGREES (akkoord|accepteren|weigeren|godkann( alla)?|acceptera( alla)?|aksepter|hyvaksy|zgadzam sie
+    |akceptuje?|souhlasim|kabul et|elfogadom|accetto|aceitar|avvisa|rifiuta|recusar|odrzuc|odmitnout
+    |reddet|accept|allow|agree|reject|decline|i agree|save (preferences|settings|choices)|ablehnen
     |akzeptieren|zustimmen|einverstanden|accepter|refuser|aceptar|rechazar)\W*
 GOES (go|ok|los)\W*
 SEARCHES (?!.*(ad+ress|url)).*\b(search|find|such\w*|recherch\w*|busc\w*|cerca)\b.*
@@ -5608,6 +5612,7 @@ LOOKING = {
         fullscreen, =focus mode, =reader mode, =reader view, =page setup, =print preview,
         =print setup, group by+, drill down, drill up, check for updates, load more+, load diff,
         load older+, load comments,
+        berichten ophalen, hämta meddelanden, pobierz wiadomości,
         get messages, get new messages, get mail, get new mail,
         apply filter, apply filters, clear filter,
         clear filters, clear search, remove filter+, remove filter, reset filter, reset filters,
