@@ -5916,8 +5916,7 @@ answer | in=(split )?button | dialog=(?!left).* | does=<A_CLICK>|enter|space | a
 answer | in= | control= | does=enter|space|alt\+\w
      | title=(confirm\w*|warning|question|attention|bestatigen|warnung|frage|are you sure.*)
 answer | in= | control= | does=<A_CLICK> | label=(?!(.*\n)?<LEAVING>$).+
-     | title=.*\b(already exists|exists already|existiert (bereits|schon)|existe deja|ya existe
-    |overwrite|uberschreiben|ersetzen\?|replace\?)\b.*
+     | title=.*\b(already exists|existiert (bereits|schon)|existe deja|ya existe|overwrite)\b.*
 pay | in=button | label=(.*\n)?(book|order|reserve|yes|continue|complete|finish|buchen|weiter)\W*
      | about=.*([$€£¥₽]\s?\d|\d\s?([€₽]|eur|usd)).*
 answer | dialog=|line | does=<PRESSING> | program=<EXPLORER> | title=<FORMAT_TITLES>
@@ -6393,7 +6392,8 @@ RUNNERS = rules_of(r"""
 console | plain= | owned= | line=\??[^?].* | in=edit|combo box|field|pane|control|window|group|
      | control=(?!<SEARCHING>).*
 console | plain= | owned= | line=\??[^?].* | in=document|text | holds=|<PROMPTED>
-shell | program=<TERMINALS>|<REMOTES>
+shell | program=(?!pythonw?\.)(<TERMINALS>)|<REMOTES>
+shell | program=pythonw?\..* | in=(?!edit|combo box|spinner).*|
 shell | class=consolewindowclass|cascadia\S*|mintty|putty|vtwin\S*
 shell | program=<STUDIOS> | control=unnamed | in=<TEXTS>
 shell | program=<JAVA_STUDIOS> | control=(?!.*editor|<SEARCHING>).* | in=<TEXTS>|
@@ -12696,8 +12696,9 @@ class Typing:
         emptying = keys_that_empty(window, self.to)
         if self.to and self.to.role in FIELDS and not emptying:
             self.held = self.to.value
-        if clears:
-            yield from self.keys(*emptying or ("ctrl+a",))
+        if clears:  # nobody can read whether Ctrl+A selects what a password field holds
+            hides = self.to and self.to.password
+            yield from self.keys(*emptying or (("end", "shift+home") if hides else ("ctrl+a",)))
         if self.held and (clears or not seen_words(self.held)):
             self.held = ""
         if not emptying:  # in a terminal one question is about all lines of it
@@ -20196,6 +20197,9 @@ class Recorder:
             value = None
             entry.keys = entry.keys[: entry.enter - 1]
         typed = entry.typed(value)
+        if seen.control and typed and typed.get("text") == entry.held(value):
+            # That is all it held in the end, so it was empty, whenever somebody looked.
+            step.seen = seen._replace(control=replace(seen.control, value=""))
         if seen.control and seen.control.password:
             typed = {"text": SECRET, "clear": True}
         if typed:
@@ -20459,8 +20463,7 @@ class RowRecord(Record, kind="row"):
 class Table(Way):
     """What is done, and the rows that it is done for; without steps the model does the first."""
 
-    # What differs from row to row: a step has its name in `value`, or types it in double braces if
-    # it is a secret, as it then stands in a row's `values`, too.
+    # What differs from row to row: a step's `value`, or if it is a secret its text, in two braces.
     names: dict[str, str] = field(default_factory=dict)  # by their letters and digits
     hidden: dict[str, str] = field(default_factory=dict)  # the secrets of them, and what is typed
     rows: Sequence[RowRecord] = ()
@@ -20469,6 +20472,7 @@ class Table(Way):
     goes_on: bool = False  # after a row that is not done
     copy: Path | None = None  # of the results
     readable: set[str] = field(default_factory=set)  # fields that told once what they hold
+    unused: list[str] = field(default_factory=list)  # columns of the file
 
     def bar(self) -> str:
         """Tells how many rows are over, and how long the others may take."""
@@ -20537,7 +20541,10 @@ def read_rows(options: Namespace, most: int, table: Table, known: Secrets) -> No
     surplus = [column for column in columns if not missing.pop(squeezed(column), "")]
     beside = " (with --with)" if options.given else ""
     faults = [f"column {in_quotes(name, 60)} is missing" for name in missing.values()]
-    faults += [f"column {in_quotes(name, 60)} is one too many{beside}" for name in surplus]
+    odd = [one for one in surplus if missing or squeezed(one) in names or one in options.given]
+    faults += [f"column {in_quotes(name, 60)} is one too many{beside}" for name in odd]
+    table.unused.extend(filterfalse(odd.__contains__, surplus))
+    used = {at: names[squeezed(one)] for at, one in enumerate(columns) if squeezed(one) in names}
     most = min(most, SECRET_ROWS_MOST) if table.hidden else most
     if not 0 < len(lines) <= most:
         faults.append(f"it has {count_of(len(lines), 'row')}, not 1 to {most} (--max-rows)")
@@ -20546,10 +20553,9 @@ def read_rows(options: Namespace, most: int, table: Table, known: Secrets) -> No
         if len(line) != len(head):
             faults.append(f"row {number} has {count_of(len(line), 'cell')}, not {len(head)}")
             continue
-        cells = {}
-        for column, cell in zip(columns, [*line, *options.given.values()], strict=True):
-            name = names[squeezed(column)]
-            cells[name] = cell
+        values = [*line, *options.given.values()]
+        cells = {name: values[at] for at, name in used.items()}
+        for name, cell in cells.items():
             fault = why_not_entered(table, name, cell, known)
             if fault:
                 faults.append(f"row {number}, {name}: {fault}")
@@ -20557,7 +20563,7 @@ def read_rows(options: Namespace, most: int, table: Table, known: Secrets) -> No
         row = RowRecord(number, {**cells, **table.hidden}, table=str(path.resolve()))
         same = rows.setdefault(row.key, row)
         if same is not row:
-            faults.append(f"row {number} is the same as row {same.line}")
+            faults.append(f"row {number} is the same as row {same.line}: take one out")
     if faults:
         raise ConfigError(f"{path} cannot be used: {'; '.join(faults[:FAULTS_TOLD])}.")
     table.rows = [*rows.values()]
@@ -20720,7 +20726,8 @@ class RowRepeat(Repeat):
         valued = []
         sending = []  # steps that may send what was typed before, for all that is known of them
         for at, step in enumerate(table.steps):
-            chooses = step.target.get("role") in CHOOSING and not step.act.key
+            stays = step.act.key in ("", "tab", "shift+tab")
+            chooses = stays and step.target.get("role") in CHOOSING
             if step.value or step.act.secret_names:
                 valued.append(at)
             elif valued and not chooses and step.act.name not in UNSENDING:
@@ -20856,10 +20863,10 @@ def ask_about_table(run: Run, table: Table) -> None:
     what = "the first one is done by the model"
     if table.steps:
         what = f"of each: {'; '.join(risky) or 'nothing risky'}"
-    told = f"{count_of(len(table.rest), 'row')}, {what}."
+    unused = f" Not used: {in_quotes(', '.join(table.unused), 80)}." if table.unused else ""
+    told = f"{count_of(len(table.rest), 'row')}, {what}.{unused}"
     empty = sum(not text for row in table.rest for text in row.values.values())
-    if empty:
-        told += f" Empty cells, which clear a field: {empty}."
+    told += f" Empty cells, which clear a field: {empty}." if empty else ""
     run.logger.say(told, 0)
     if risky or (table.steps and _person_is_there() and run.config.confirm != "never"):
         switch = "; ".join(sorted({risk for _, risk, _ in hands.foreseen}))

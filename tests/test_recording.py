@@ -170,6 +170,26 @@ class Steps(RecorderCase):
         first = self.recorder.steps[0].args
         self.assertEqual((first["element_name"], first.get("clear")), ("Name:", None))
 
+    def test_a_field_whose_whole_text_was_typed_was_empty_however_late_it_was_looked_at(
+        self,
+    ) -> None:
+        """Tab goes into it and the first letters stand there before anybody looks."""
+        hand = self.hand
+
+        def on(name: str) -> Iterator[list[Note]]:
+            for notes in hand.press("tab"):
+                self.form.focus = name if notes else self.form.focus
+                if notes:
+                    yield [*notes, *next(hand.type("Basel"))]
+
+        self.shown(hand.click("Name:"), hand.type("Meier"), on("City:"))
+        (typed,) = [step for step in self.recorder.steps if step.args.get("text") == "Basel"]
+        self.assertEqual(typed.seen.control and typed.seen.control.value, "")
+        self.form.controls["City:"] = replace(CITY, value="Ba")
+        self.shown(hand.click("City:"), hand.type("sel"))
+        (typed,) = self.recorder.steps
+        self.assertEqual(typed.seen.control and typed.seen.control.value, "Ba")
+
     def test_what_was_pasted_or_completed_counts_and_what_stood_there_is_replaced(self) -> None:
         self.form.controls["Name:"] = replace(NAME, value="Old")
         hand = self.hand

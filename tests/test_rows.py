@@ -279,8 +279,7 @@ class Tables(RowsCase):
             (b"name\nA\n", r"cannot be used: column 'city' is missing\."),
             (b"name;town\nA;B\n", r"column 'city' is missing; column 'town' is one too many\."),
             (b"name;Name ;city\nA;B;C\n", r"cannot be used: column 'Name' is one too many\."),
-            (b"name;city;id\nA;B;C\n", r"cannot be used: column 'id' is one too many\."),
-            (b"name;city\nA;B\nA;B\n", "row 2 is the same as row 1"),
+            (b"name;city\nA;B\nA;B\n", "row 2 is the same as row 1: take one out"),
             (b"name;city\nA;B\nA\n", "row 2 has 1 cell, not 2"),
             (b"name;city\nA\x07;B\n", r"row 1, name: Character 2 of the text \(U\+0007\)"),
             (b'name;city\n"A\tB";C\n', "row 1, name: it has a tab"),
@@ -298,6 +297,11 @@ class Tables(RowsCase):
         _, said = self.read(b"name;city\nA;B\n", "--with", "city=Bern", "--with", "x=1")
         told = r"column 'city' is one too many \(with --with\); column 'x' is one too many \("
         self.assertRegex(said, told)
+
+    def test_a_column_more_is_not_used_and_told_where_none_lacks(self) -> None:
+        rows, said = self.read(b"id;name;city;Land\n7;A;B;CH\n")
+        self.assertEqual(rows, [("A", "B")])
+        self.assertIn("Not used: 'id, Land'.", said)
 
     def test_of_many_columns_only_those_are_told_that_are_wrong(self) -> None:
         names = [f"column number {number:02}" for number in range(20)]
@@ -562,6 +566,23 @@ class Entering(RowsCase):
             (self.outcomes(), self.book.records), (["done", "failed"], [("A", "Bern")])
         )
         self.assertIn("runs as administrator", self.results()[1]["sentence"])
+
+    def test_tab_sends_nothing_so_that_a_row_killed_while_it_is_typed_is_not_unsure(self) -> None:
+        press = ("Name:", "edit", {"tool": "press_key", "args": {"key": "tab"}})
+        enter = ("City:", "edit", {"tool": "press_key", "args": {"key": "enter"}})
+        tab_in_a_list = ("Rows", "table", {"tool": "press_key", "args": {"key": "tab"}})
+        steps = (STEPS[0], press, STEPS[1], enter, tab_in_a_list, STEPS[2])
+        shutil.rmtree(self.folder / "dumps", ignore_errors=True)
+        record(self.folder / "dumps", "", copy.deepcopy(steps))
+        seen: list[list[int]] = []
+
+        def note(repeat: Any) -> Any:
+            seen.append(repeat.sending)
+            raise agent.End(agent.Outcome("failed", "it is seen"))
+
+        with mock.patch.object(agent.RowRepeat, "wait_for_place", note):
+            self.rows(self.table("A;Bern"))
+        self.assertEqual(seen, [[3, 4, 5]])
 
     def test_what_the_person_typed_in_the_meantime_is_read_again(self) -> None:
         used = [0.0]
@@ -1833,7 +1854,7 @@ class SecretColumns(WordsCase):
     def test_what_cannot_be_hidden_or_told_apart_is_refused(self) -> None:
         for rows, told in (
             (["A;123"], "row 1, iban: set an environment"),
-            ([f"A;{IBANS[0]}", f"A;{IBANS[1]}"], "row 2 is the same as row 1"),
+            ([f"A;{IBANS[0]}", f"A;{IBANS[1]}"], "row 2 is the same as row 1: take one out"),
             ([f"A{at};{IBANS[0]}" for at in range(101)], "101 rows, not 1 to 100"),
         ):
             code, out = self.entered(*rows, head="name;IBAN")

@@ -63,6 +63,7 @@ class Field:
     unread: bool = False
     keeps_focus: bool = False  # a click on it leaves the keyboard where it is
     entries: tuple[str, ...] = ()  # of a list
+    hides: bool = False  # as a field of a password does
 
     def __post_init__(self) -> None:
         self.unread = self.value is None
@@ -146,7 +147,14 @@ class Fields(PlainDesktop):
             value = one.old
         focused = one is self.focus
         return Control(
-            one.name, one.role, one.rect, value, focused=focused, fixed=one.fixed, window=1
+            one.name,
+            one.role,
+            one.rect,
+            None if one.hides else value,
+            password=one.hides,
+            focused=focused,
+            fixed=one.fixed,
+            window=1,
         )
 
     def button(self, name: str, down: bool) -> None:
@@ -429,6 +437,12 @@ class Clearing(TypingCase):
                     replace(one, mask=""), text="New", clear=True, submit=True, position=ON_NAME
                 )
                 self.assertEqual((deed.refused, self.enters), ("", ["enter: New"]), deed.result)
+
+    def test_of_a_password_all_is_selected_where_ctrl_a_selects_nothing(self) -> None:
+        """Nobody can read it afterwards."""
+        one = Field("PIN", NAME, "9999", classic=True, hides=True)
+        self.type(one, text="1234", clear=True)
+        self.assertEqual(one.value, "1234")
 
     def test_what_no_key_empties_is_told_and_no_enter_is_pressed(self) -> None:
         stubborn = Field("Name", NAME, "Old", classic=True, keys=frozenset())
