@@ -441,7 +441,10 @@ class Clearing(TypingCase):
     def test_of_a_password_all_is_selected_where_ctrl_a_selects_nothing(self) -> None:
         """Nobody can read it afterwards."""
         one = Field("PIN", NAME, "9999", classic=True, hides=True)
-        self.type(one, text="1234", clear=True)
+        trial = self.trial(lambda request: PLAN, confirm="never")
+        trial.hidden = agent.Secrets({"PIN": "1234"})
+        trial.desktop = Fields(trial.clock, [one], PLAIN)
+        trial.perform(act("type_text", text="{{PIN}}", clear=True), trial.look(1), 1)
         self.assertEqual(one.value, "1234")
 
     def test_what_no_key_empties_is_told_and_no_enter_is_pressed(self) -> None:
