@@ -20539,9 +20539,9 @@ def read_rows(options: Namespace, most: int, table: Table, known: Secrets) -> No
     columns = [*head, *options.given]
     missing = dict(names)
     surplus = [column for column in columns if not missing.pop(squeezed(column), "")]
-    beside = " (with --with)" if options.given else ""
     faults = [f"column {in_quotes(name, 60)} is missing" for name in missing.values()]
     odd = [one for one in surplus if missing or squeezed(one) in names or one in options.given]
+    beside = " (with --with)" if options.given else ""
     faults += [f"column {in_quotes(name, 60)} is one too many{beside}" for name in odd]
     table.unused.extend(filterfalse(odd.__contains__, surplus))
     used = {at: names[squeezed(one)] for at, one in enumerate(columns) if squeezed(one) in names}
@@ -20584,8 +20584,8 @@ def table_of(
     # What a check alone names is entered by no step.
     if not ([*way.examples, *known.unknown(typed)] if way.steps else names):
         raise ConfigError(
-            "Nothing differs from row to row: name what does in the task, as {city}, or show it"
-            " once with --teach NAME."
+            f"Nothing differs from row to row in {in_quotes(task, 60)}, or it is no recording: name"
+            " what does in the task, as {city}, or show it once with --teach NAME."
         )
     copy = Path(options.results) if options.results else None
     table = Table(**vars(way), names=names, hidden=hidden, goes_on=options.rows_on, copy=copy)
@@ -20856,13 +20856,13 @@ def ask_about_table(run: Run, table: Table) -> None:
         acts = [*Typing(ControlCheck(hands), step.act, frame, []).steps()]
         if step.control.role == "combo box":  # maybe one from which it is chosen
             acts.append(replace(step.act, name="press_key", args={"key": "down"}))
-        risks = found.setdefault(f"{step.act.in_words()} in {there[0]!r}", [])
+        named = {"text": f"{{{step.value}}}"} if step.value and step.act.text else {}
+        risks = found.setdefault(f"{step.act.with_args(**named).in_words()} in {there[0]!r}", [])
         for act in acts:
             risks += hands.foresee(act, window, step.control, site)
     risky = [f"{act} ({', '.join(dict.fromkeys(risks))})" for act, risks in found.items() if risks]
-    what = "the first one is done by the model"
-    if table.steps:
-        what = f"of each: {'; '.join(risky) or 'nothing risky'}"
+    each = f"of each: {'; '.join(risky) or 'nothing risky'}"
+    what = each if table.steps else "the first one is done by the model"
     unused = f" Not used: {in_quotes(', '.join(table.unused), 80)}." if table.unused else ""
     told = f"{count_of(len(table.rest), 'row')}, {what}.{unused}"
     empty = sum(not text for row in table.rest for text in row.values.values())

@@ -1265,7 +1265,7 @@ class Typed(RowsCase):
         self.shown(note, program="teams.exe", title="Chat")
         sent = self.sends_by_enter()
         code, out = self.asked(self.table("A A", "B B", head="name"), "y")
-        self.assertIn("type text \"Meier, Anna\" in 'Chat' (send)", " ".join(out.split()))
+        self.assertIn("type text \"{name}\" in 'Chat' (send)", " ".join(out.split()))
         self.assertEqual(sent, ["A A", "B B"], out)
 
     def sends_by_enter(self) -> list[str]:
