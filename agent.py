@@ -6817,15 +6817,20 @@ def lines_there(attempt: Attempt, line: str) -> str:
 
 
 def unnamed_values(attempt: Attempt, line: str) -> str:
-    """Returns what fields and addresses of a window hold that the task does not name."""
-    if not attempt.inside:  # nobody knows
-        return UNKNOWN
+    """Returns what fields and addresses of a window hold that the task does not name.
+
+    UNKNOWN where one cannot be read, or none holds anything.
+    """
     values = [line.strip(UNKNOWN)]
+    addresses = []
     for one in attempt.inside:
         if one.role in FIELDS and not has_form("ADDRESS_BAR", one.name):
-            values.append(one.value or "")
-        values += re.findall(r"\b[\w.+-]{1,64}@[\w.-]{1,99}\w", one.name)
-    sentences = chain.from_iterable(re.split(r"[.!?;]\s|[.!?;]$|\n", value) for value in values)
+            values.append(UNKNOWN if one.value is None else one.value)
+        addresses += re.findall(r"\b[\w.+-]{1,64}@[\w.-]{1,99}\w", one.name)
+    if not any(values):
+        return UNKNOWN
+    values += addresses
+    sentences = chain.from_iterable(re.split(r"[.!?;]\s|[.!;]$|\n", value) for value in values)
     return without_named(sentences, attempt.task, "\n")
 
 
