@@ -5830,9 +5830,9 @@ def wanted_by(label: str, task: str) -> str:
     words = re.findall(r"\w+", re.sub(PATTERNS["STATES"], "", label))
     for clause in re.split(PATTERNS["CLAUSES"], unquoted):
         bidden = re.findall(r"[\w']+", re.sub(PATTERNS["POLITELY"], "", fold(clause)))
-        if words and words[0] in bidden[:1] and {*words} <= {*bidden}:
-            forbids = not FORBIDDING.isdisjoint(re.findall(r"[\w']+", fold(unquoted)))
-            return "" if forbids else "told"
+        forbids = not FORBIDDING.isdisjoint(re.findall(r"[\w']+", fold(unquoted)))
+        if words and words[0] in bidden[:1] and {*words} <= {*bidden} and not forbids:
+            return "told"
     meant = {*re.findall(r"\b\w{1,5}", re.sub(PATTERNS["NEUTRAL"], "", label))} - ARTICLES
     for sentence in re.split(r"(?<=[.;!?])\s", fold(unquoted)):
         parts = sentence.strip(".;!?").split() or [""]
@@ -6393,7 +6393,7 @@ console | plain= | owned= | line=\??[^?].* | in=edit|combo box|field|pane|contro
      | control=(?!<SEARCHING>).*
 console | plain= | owned= | line=\??[^?].* | in=document|text | holds=|<PROMPTED>
 shell | program=(?!pythonw?\.)(<TERMINALS>)|<REMOTES>
-shell | program=pythonw?\..* | in=(?!edit|combo box|spinner).*|
+shell | program=pythonw?\..* | in=(?!edit|combo box|spinner).*
 shell | class=consolewindowclass|cascadia\S*|mintty|putty|vtwin\S*
 shell | program=<STUDIOS> | control=unnamed | in=<TEXTS>
 shell | program=<JAVA_STUDIOS> | control=(?!.*editor|<SEARCHING>).* | in=<TEXTS>|
@@ -6640,9 +6640,7 @@ FOLDER_NAMES = {
     "bilder": "pictures",
     "musik": "music",
 }
-FOLDER_WORDS = (
-    "folder ordner dossier carpeta cartella pasta map mappe mappen kansio folderze".split()
-)
+FOLDER_WORDS = "folder ordner dossier carpeta cartella mappe mappen kansio folderze".split()
 LOCAL_PATH = r"[A-Za-z]:(?:\\[^\\/:*?\"<>|{}\n]*)*"
 
 
@@ -6830,6 +6828,7 @@ def unnamed_values(attempt: Attempt, line: str) -> str:
     if not any(values):
         return UNKNOWN
     values += addresses
+    # UNKNOWN stays whole, so that no task names it.
     sentences = chain.from_iterable(re.split(r"[.!?;]\s|[.!;]$|\n", value) for value in values)
     return without_named(sentences, attempt.task, "\n")
 
@@ -6937,8 +6936,7 @@ def facts_of_label(attempt: Attempt, window: Window, facts: Facts) -> Facts:
         "filled": unnamed_values(attempt, facts["line"]) if wanted == "told" else UNKNOWN,
         "called": called,
     }
-    quoted = f'"{called}"' in re.sub("[“”„«»‘’']", '"', attempt.task)
-    if (quoted or len(called.split()) > 3) and is_in_task(called, attempt.task):
+    if len(called.split()) > 3 and is_in_task(called, attempt.task):
         known |= {"label": "", "called": ""}  # the person has said just this
     return known
 
