@@ -43,7 +43,11 @@ LONGEST = """test_attacks test_kept test_adding test_rows test_mcp test_real_win
     test_progress test_shape test_eyes test_panel test_demo test_loops test_calibration test_runs test_model""".split()
 
 # Of each class of these modules of whole runs the suite tries the first test and every so many more.
-PARTS = {"tests.test_rows": 3}
+PARTS = {"tests.test_rows": 3} | dict.fromkeys(
+    "tests.test_mcp tests.test_terminal tests.test_loops tests.test_real_windows tests.test_ending tests.test_resume"
+    " tests.test_panel tests.described.test_profiles tests.described.test_panel".split(),
+    2,
+)
 
 
 class Result(NamedTuple):
