@@ -5948,8 +5948,8 @@ delete | label=(.*\n)?(format\w*|格式化?)\W* | program=<EXPLORER>|mmc\.exe
 move | does=ctrl\+[xyz]|alt\+(shift\+)?backspace | in=(?!edit|field).* | program=<EXPLORER>
 move | program=<EXPLORER>|<FILERS> | dialog=(?!left).* | does=<A_CLICK>|enter|space
      | label=(.*\n)?<UNDOES>
-run | program=<EXPLORER> | does=<A_CLICK>|enter|space | in=menu item | dialog=(?!left).* | looks=
-    |leads | label=(?!(.*\n)?(<MENU_SHOWS>)\W*$).+
+run | program=<EXPLORER> | does=<A_CLICK>|enter|space | in=menu item | dialog=(?!left).*
+     | looks=|leads | label=(?!(.*\n)?(<MENU_SHOWS>)\W*$).+
 move | does=ctrl\+[xyz] | in=<ROWS> | owned=yes
 move | label=(.*\n)?(cut|ausschneiden|couper|cortar|wytnij|bыpeзatь|剪切)\W* | program=<EXPLORER>
 move | does=drag | in=(list|tree) item
@@ -6032,8 +6032,8 @@ share | program=<BROWSERS> | taken=<TAKEN> | does=<A_CLICK>|space | in=(split )?
 share | sends=yes | does=<PASTES> | program=(?!<CHATS>).*
 share | sends=yes | label=<PASTES_LABEL> | program=(?!<CHATS>).*
 share | title=(\w+\s)?(share|sharing|teilen|freigeb\w*|freigabe|partag\w*|compartir)\b.{,40}
-     | program=(?!<BROWSERS>|<EDITORS>|<MAILS>|<EXPLORER>).* | does=<A_CLICK>|enter|space | in=(list
-    |menu) item|(split )?button|link | control=(?!<LEAVING>$).+
+     | program=(?!<BROWSERS>|<EDITORS>|<MAILS>|<EXPLORER>).* | does=<A_CLICK>|enter|space
+     | in=(list|menu) item|(split )?button|link | control=(?!<LEAVING>$).+
 share | program=<CHATS>|(obs(32|64)?|streamlabs.*|xsplit.*)\.exe | does=<A_CLICK>|enter|space
      | dialog=(?!left).* | label=(.*\n)?(?!mute\b|stummschalt)(<SCREENS>)
      | in=(split )?button|(list|menu) item|tab|image|pane|group|
@@ -6044,8 +6044,8 @@ share | program=<CHATS> | does=ctrl\+shift\+[^vz]|(ctrl\+)?alt\+shift\+\w|alt\+[
 share | title=cast|project|projizieren|(.*\b)?(what to share|bluetooth file transfer
     |bluetooth-dateiubertragung|quick share|nearby shar\w+|localsend|wetransfer|send anywhere
     |airdroid|share your (entire )?screen|want to share|share content|bildschirm (teilen|freigeben)
-    |was mochtest du teilen|wireless display)\b.* | does=<A_CLICK>|enter|space | in=<PRESSED>
-    |list item|tab | control=(?!(<LEAVING>)$).+
+    |was mochtest du teilen|wireless display)\b.* | does=<A_CLICK>|enter|space
+     | in=<PRESSED>|list item|tab | control=(?!(<LEAVING>)$).+
 share | enters=yes | owned=yes | title=<SAVE_TITLES> | path=<ANOTHER_DISK>
 share | does=space|alt\+\w | owned=yes | title=<SAVE_TITLES> | path=<ANOTHER_DISK>
      | dialog=(?!left).*
@@ -6070,10 +6070,10 @@ share | text=.+ | named= | line=<ADDRESSEE> | title=<RULES>
 install | bidden= | title=(.*\W)?(set-?up|install\w*|uninstall\w*|wizard|update\w*|assistent
     |einrichtung\w*|deinstall\w*|assistant|asistente)\b.* | does=<A_CLICK>|enter|space
      | in=(split )?button | label=(.*\n)?<GOES_ON_THERE>\W*
-install | does=<A_CLICK>|enter|space | in=(split )?button | about=.*\b(ready to (install|uninstall
-    |remove|delete|update|format|begin|start)|(click|press|choose)\W?(install|next|finish|start
-    |ok)\W? to (?!continue)|bereit (zur|zum) \w+|(bereit|fertig), um|pret a (installer|supprimer)
-    |listo para)\b.* | label=(.*\n)?<GOES_ON_THERE>\W*
+install | does=<A_CLICK>|enter|space | in=(split )?button
+     | about=.*\b(ready to (install|uninstall|remove|delete|update|format|begin|start)|(click|press
+    |choose)\W?(install|next|finish|start|ok)\W? to (?!continue)|bereit (zur|zum) \w+|(bereit
+    |fertig), um|pret a (installer|supprimer)|listo para)\b.* | label=(.*\n)?<GOES_ON_THERE>\W*
 install | title=microsoft store.* | label=(.*\n)?(get|abrufen|obtenir|obtener)\W*
 install | title=.*\b(add-?ons|chrome web store|extensions)\b.* | in=button
      | label=(.*\n)?(add|hinzufugen|ajouter|anadir|get|abrufen|obtenir)\W*
@@ -6137,8 +6137,8 @@ share | program=<FILERS> | label=<PASTES_LABEL>
 share | does=<PASTES> | in=<ROWS> | owned=yes | path=<ANOTHER_DISK>|<NETWORK>
 share | program=<EXPLORER> | title=<CLOUDS> | label=<PASTES_LABEL>
 share | program=<EXPLORER> | owned=yes | title=.*(properties|eigenschaften|permissions
-    |berechtigungen
-    |advanced security|advanced sharing).* | does=<PRESSING> | label=(.*\n)?(ok|apply|ubernehmen)\W*
+    |berechtigungen|advanced security|advanced sharing).* | does=<PRESSING>
+     | label=(.*\n)?(ok|apply|ubernehmen)\W*
 share | does=<A_CLICK>|enter|space | control=<ANYONE>
 share | label=<ANYONE>
 share | title=<RULES> | owned=yes | label=(.*\n)?(finish|ok|apply|save|create|fertig\w*
@@ -6188,8 +6188,8 @@ run | runs=.+ | runner=(?!shell|web|console).*
 unknown | runs=.+ | runner=console
 address | runs=.+ | runner=web
 run | title=<RUN_TITLES> | does=(ctrl\+)?f5|f8|(shift|ctrl)\+enter
-run | title=<NOTEBOOKS> | does=(shift|ctrl|alt)\+enter|ctrl\+(shift\+)?f(9|10
-    |8) | program=<BROWSERS>
+run | title=<NOTEBOOKS> | does=(shift|ctrl|alt)\+enter|ctrl\+(shift\+)?f(9|10|8)
+     | program=<BROWSERS>
 run | program=(steam\w*|epicgameslauncher|galaxyclient|eadesktop|battle\.net|upc|origin
     |playnite.*)\.exe | label=(.*\n)?(play|spielen|launch|jouer|jugar|start|gioca|graj)\W*
 run | program=<STUDIOS> | does=((ctrl|shift)\+)?f5|f[89]
@@ -6231,8 +6231,8 @@ weighty | program=<REMOTES> | in=<UNTOLD>|image|control | text=.+ | named=
 run | program=<FILERS> | does=((ctrl|alt|shift)\+)*enter|(double|triple)_click | kind=|runs
 move | program=<FILERS> | does=(shift\+)?f[5-8]
 run | program=<FILERS> | text=.+ | in=combo box | enters=
-move | program=<FILERS> | does=<A_CLICK>|space | in=button|menu item | dialog=(?!left).* | looks=
-    |leads | looks=|leads | label=.+
+move | program=<FILERS> | does=<A_CLICK>|space | in=button|menu item | dialog=(?!left).*
+     | looks=|leads | label=.+
 run | program=<START>|<LAUNCHERS> | does=<A_CLICK>|enter | in=list item|button|menu item | owned=
      | control=(?!((<SHOWN_PROGRAMS>)(, .*)?|<LOOKING>|all( apps)?|power|unnamed)$).+
 run | program=<START>|<LAUNCHERS> | does=ctrl\+shift\+enter|(alt|ctrl)\+\d
@@ -6285,8 +6285,8 @@ run | program=pythonw?\.exe|ssms\.exe | does=f5|ctrl\+e
 run | program=<STUDIOS> | enters=yes | line=\??(?!<PALETTE_SHOWS>$)>.*
 run | program=<STUDIOS> | enters=yes | line=\??(?!<PALETTE_SHOWS>$)[^?].*
      | control=.*(command to run|palette).*
-run | program=<STUDIOS> | does=enter | holds=(?!<PALETTE_SHOWS>$
-    |>?$).* | control=.*(command to run|palette).*
+run | program=<STUDIOS> | does=enter | holds=(?!<PALETTE_SHOWS>$|>?$).*
+     | control=.*(command to run|palette).*
 send | does=ctrl\+enter | program=code\.exe | control=.*(source control|commit|message).*
 run | label=(.*\n)?(run|execute|ausfuhren|executer|ejecutar)
     (\W*|\s(now|all|this|the|selected|cells?)\b.*) | in=button
@@ -6306,9 +6306,9 @@ run | does=<A_CLICK>|enter | program=<BROWSERS>|<MAILS> | kind=|runs | title=(?!
      | label=(.*\n)?(open|offnen|open file|datei offnen|ouvrir( le fichier)?)\W*
 run | enters=yes | program=<EXPLORER> | runner= | label=<RUNNABLE>
 run | enters=yes | program=<EXPLORER> | opened=<A_CLICK>\(<RUNNABLE>
-unknown | plain= | looks=|leads | does=<PRESSES>|enter|space | in=(split )?button|menu item
-    |control|image|switch | dialog=(?!left|line|form).* | label=(?!(.*\n)?(<FORM_GOES_ON>
-    |<WHOLE_MENUS>)$).+ | title=(?!<FORM_SHOWS>$).*
+unknown | plain= | looks=|leads | does=<PRESSES>|enter|space
+     | in=(split )?button|menu item|control|image|switch | dialog=(?!left|line|form).*
+     | label=(?!(.*\n)?(<FORM_GOES_ON>|<WHOLE_MENUS>)$).+ | title=(?!<FORM_SHOWS>$).*
 unknown | plain= | does=<PRESSES> | in=(hyper)?link|text|header item|tab|combo box|<ROWS>
      | dialog=(?!left).* | control=(?!(<LOOKS>)$)<ORDERS>
 unknown | plain= | in=<UNTOLD> | does=<PRESSES>
@@ -6342,10 +6342,10 @@ file | owned=yes | title=<SAVE_TITLES> | saves=<BARE_FILE> | path=<ENDS_AS_IT_SA
      | program=(?!<ADDS_ENDINGS>).*
 file | owned=yes | title=<SAVE_TITLES> | saves=<BARE_FILE> | path=<ENDS_AS_IT_SAYS> | does=<A_CLICK>
     |space|alt\+\w | dialog=(?!left).* | in=(split )?button| | program=(?!<ADDS_ENDINGS>).*
-file | owned=yes | program=<EDITORS> | dialog=line|form | path=.*[^\n].* | about=.*\b(run program
-    |programm ausfuhren|program(m)?:|command( line)?|befehl(szeile)?|macro|url|web address
-    |webadresse)\b.* | does=<A_CLICK>|enter|space|alt\+\w | in=(?!tab|list|check|radio).*
-     | label=(?!(.*\n)?(<FORM_GOES_ON>|<LEAVING>|<FIELD_WORDS>)$).+
+file | owned=yes | program=<EDITORS> | dialog=line|form | path=.*[^\n].*
+     | about=.*\b(run program|programm ausfuhren|program(m)?:|command( line)?|befehl(szeile)?|macro
+    |url|web address|webadresse)\b.* | does=<A_CLICK>|enter|space|alt\+\w
+     | in=(?!tab|list|check|radio).* | label=(?!(.*\n)?(<FORM_GOES_ON>|<LEAVING>|<FIELD_WORDS>)$).+
 overwrite | plain= | text=.+ | named= | others=yes | in=edit|combo box|spinner|<CELLS>
      | control=(?!<FINDING>|<FILE_FIELDS>).*
 overwrite | plain= | does=ctrl\+[vx]|(shift\+)?. | others=yes
@@ -6360,17 +6360,17 @@ unknown | bidden= | in=checkbox|switch | does=<PRESSES>|space | wanted= | dialog
      | program=<BROWSERS> | about=(?!<LEADS_ON>$).* | control=(?!.*\b(<NARROWS>|<PLAYS>)\b).*
 unknown | bidden= | title=<PREFERENCES> | in=list item|menu item | program=<BROWSERS>
      | does=<A_CLICK>|enter|space | dialog=(?!left).* | control=(?!.*\b(<NARROWS>)\b|<LEAVING>$).*
-unknown | bidden= | title=<PREFERENCES> | in=<CHOICES>|checkbox|switch | does=<CHOOSES>|<A_CLICK>
-    |space | dialog=(?!left).* | about=(?!(.*; )?(<TAKES_OVER>)(; .*)?$).*
-     | control=(?!.*\b(<NARROWS>)\b|<PERSONAL>$).*
+unknown | bidden= | title=<PREFERENCES> | in=<CHOICES>|checkbox|switch
+     | does=<CHOOSES>|<A_CLICK>|space | dialog=(?!left).*
+     | about=(?!(.*; )?(<TAKES_OVER>)(; .*)?$).* | control=(?!.*\b(<NARROWS>)\b|<PERSONAL>$).*
 unknown | bidden= | title=<PREFERENCES> | in=(split )?button | does=<A_CLICK>|space
      | label=<STEPS>|<MORE_OR_LESS> | about=(?!(.*; )?(<TAKES_OVER>)(; .*)?$|<PERSONAL>$).*
 unknown | bidden= | plain= | in=(split )?button | does=<A_CLICK>|space | label=<STEPS>
      | about=(?!(.*; )?(<TAKES_OVER>)(; .*)?$|<PERSONAL>$).*
 unknown | plain= | in=slider|spinner|radio button | does=<A_CLICK>|space | dialog=(?!left).*
      | about=(?!(.*; )?(<TAKES_OVER>)(; .*)?$).* | control=(?!.*\b(<NARROWS>|all|alle)\b).*
-system | title=<SETTINGS> | program=applicationframehost\.exe | in=combo box|slider|spinner
-    |radio button | does=<CHOOSES> | control=(?!<PERSONAL>$).*
+system | title=<SETTINGS> | program=applicationframehost\.exe
+     | in=combo box|slider|spinner|radio button | does=<CHOOSES> | control=(?!<PERSONAL>$).*
 menu | program=<BROWSERS> | in=(?!edit|combo|field|spinner).+ | title=(?!<KEPT_AT_ONCE>|<VIDEOS>).*
      | does=(shift\+)?[a-eg-jl-z0-9#!]
 menu | program=<BROWSERS> | in=(?!edit|combo|field|spinner).+ | title=(?!<KEPT_AT_ONCE>|<VIDEOS>).*
@@ -6466,9 +6466,9 @@ reads | program=(?!<BROWSERS>|<EXPLORER>|<START>|<LAUNCHERS>).+
 reads | program=<BROWSERS> | title=<OF_PERSONS>|<KEPT_AT_ONCE>|<WEIGHTY> | runner=(?!web).*
 changes | bidden= | quoted= | text=.*\S.* | runner=|console | control=(?!<FINDING>|<FILE_FIELDS>).*
      | title=(?!<FORM_SHOWS>$).* | program=(?!<BROWSERS>|<EXPLORER>).*
-changes | bidden= | in=<FIELDS_THERE>|<CELLS>|pane|image|text| | runner=|console | does=(shift\+)?(.
-    |space|enter|insert|backspace|delete)|ctrl\+(?![acfghnopqstw]$)(shift\+)?(.|insert|delete
-    |backspace) | control=(?!<FINDING>|<FILE_FIELDS>).* | title=(?!<FORM_SHOWS>$).*
+changes | bidden= | in=<FIELDS_THERE>|<CELLS>|pane|image|text| | runner=|console
+     | does=(shift\+)?(.|space|enter|insert|backspace|delete)|ctrl\+(?![acfghnopqstw]$)(shift\+)?(.
+    |insert|delete|backspace) | control=(?!<FINDING>|<FILE_FIELDS>).* | title=(?!<FORM_SHOWS>$).*
      | opened=(?!<BAR_KEYS>$).* | program=(?!<BROWSERS>|<EXPLORER>).*
 changes | bidden= | does=<A_CLICK>|space|enter | dialog=(?!left).* | in=(?!tab).*
      | program=(?!<BROWSERS>|<EXPLORER>).* | title=(?!<FILTERS>$).*
@@ -6556,8 +6556,9 @@ def is_left(
     if "refuses" in said and not loses:
         is_warden = has_form("ADMINS", window.program)
         return is_warden or bool(said_by(f"{title}; {about}", "commands"))
-    if "bars" in said and has_form("WANTS", about) and "install" in said_by(others, "commands"):
-        return not has_form("REQUESTS", f"{title}; {about}")
+    is_wanted = has_form("WANTS", about) and not has_form("REQUESTS", f"{title}; {about}")
+    if "bars" in said and is_wanted and "install" in said_by(others, "commands"):
+        return True
     only_tells = {one.role for one in attempt.inside} <= TEXT_ONLY and not has_form("WARNS", about)
     if has_form("OKAY", label) and others == label and only_tells:
         return True
