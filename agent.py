@@ -13554,7 +13554,9 @@ def touch(run: Run, act: Act, look: Look) -> Deed:
         said = act
         aim: Aim = (act.name, [*targets_of(act)])
         insisted = not act.way and aim in progress.objected
-        if not (act.way or insisted):  # what a way did is done again, whatever it was called
+        if not act.way:  # what a way did is done again, whatever it was called
+            object_to_text(run, act, look.frame, insisted)
+        if not (act.way or insisted):
             object_to(run, act, aim, look.frame)
             act, look = aim_closer(run, act, look)
         refuse_replaced(run, act, look.frame)
@@ -13623,14 +13625,24 @@ def object_to(run: Run, act: Act, aim: Aim, frame: Frame) -> None:
     if times > 1 and not may_repeat:
         told = f"That was done {times} times and changed nothing: do something else."
         raise ToolError(told, OTHER_CONTROL)
+
+
+def object_to_text(run: Run, act: Act, frame: Frame, insisted: bool) -> None:
+    """Raises ToolError where a field holds just the text that is to be typed.
+
+    The same again is obeyed, unless the task has that text just once: models insist on what they
+    have done, and nobody wants it there twice.
+    """
     said = (act.text or "").split()  # Enter behind a text leaves a line more
-    if said and "clear" not in act.args:
-        focus = run.controls.one(None) or NO_CONTROL
-        points = points_of(act.places, frame.area, run.eyes.desktop)
-        is_there = focus.role in FIELDS and all(map(focus.rect.contains, points))
-        if is_there and not focus.password and (focus.value or "").split() == said:
-            told = "The field holds just that text: go on with what comes after it."
-            raise ToolError(told, OTHER_CONTROL)
+    once = " ".join(run.progress.task.split()).count(" ".join(said)) == 1
+    if not said or "clear" in act.args or insisted and not once:
+        return
+    focus = run.controls.one(None) or NO_CONTROL
+    points = points_of(act.places, frame.area, run.eyes.desktop)
+    is_there = focus.role in FIELDS and all(map(focus.rect.contains, points))
+    if is_there and not focus.password and (focus.value or "").split() == said:
+        told = "The field holds just that text: go on with what comes after it."
+        raise ToolError(told, OTHER_CONTROL)
 
 
 SMALL = 24  # pixels of a picture; smaller targets are missed twice as often

@@ -253,6 +253,16 @@ class Again(TypingCase):
             self.type(*fields, text=" ")
             self.assertEqual(self.again("hello", position=place), wanted)
 
+    def test_a_text_that_the_task_has_once_is_not_typed_twice_however_a_model_insists(self) -> None:
+        for task, wanted in (
+            ("Open Notepad and type  good\nday", ["refused", "refused"]),
+            ("Type good day and again good day", ["refused", "done"]),
+            ("Greet them", ["refused", "done"]),
+        ):
+            self.type(Field("Text", NAME), text="good day")
+            self.made.state.task = task
+            self.assertEqual(self.again("good day"), wanted, task)
+
     def test_on_the_desktop_only_a_name_that_is_being_changed_is_typed(self) -> None:
         shell = replace(PLAIN, title="Program Manager", class_name="Progman")
         self.assertEqual(self.type(Field("in", NAME), window=shell, text="out").refused, "")
