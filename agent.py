@@ -4794,13 +4794,17 @@ PANELS bitlocker.*|network connections|netzwerkverbindungen|.*firewall.*|program
 SETTINGS settings|einstellungen|parametres|configuracion|impostazioni|ustawienia|параметры|设置
 RENAMING (shift\+)?f2|shift\+f6|<A_CLICK>\(.*\b(rename|umbenennen|renommer|cambiar nombre
     |zmien nazwe|rinomina|пepeиmehobatь|重命名)\b.*
+TELLS_OTHERS messages?|nachricht(en)?|mensajes?|messaggio|wiadomosc|comments?|kommentar\w*
+    |repl(y|ies)|antwort\w*
 # Fields that only find something; a field of messages is none, whatever else its name holds.
-FINDING (?!.*\b(messages?|nachricht(en)?|mensajes?|messaggio|wiadomosc|comments?|kommentar\w*|repl(y
-    |ies)|antwort\w*)\b)(.*(\b(search|(durch)?such(en|feld|begriff)?|\w*(?<!be)suche|find(en)?|finde
-    |looking for|filter\w*|go to|recherch\w*|busc\w*|szuk\w*)\b|пoи|搜索).*)
+FINDING ((search|such\w*|durchsuch\w*|find|rechercher|buscar|cerca|zoek\w*|pesquisar|szukaj)\b.*)
+    |(?!.*\b(<TELLS_OTHERS>)\b)(.*(\b(search|(durch)?such(en|feld|begriff)?|\w*(?<!be)suche|find(en)?|finde
+    |looking for|filter\w*|go to|recherch\w*|busc\w*|szuk\w*
+    |cerca|zoek\w*|sok|sog|pesquis\w*|hledat|hae|ara|keres\w*|cauta|iskat|otsi)\b|пoи|зaпpoc|搜索|搜尋|検索|검색).*)
     |choose (destination|starting point)\W*
 SEARCHING <FINDING>|.*(user|benutzer|e-?mail|passwor|ad+ress|url|query|document|page \d|seite \d
     |editor|content|cell|zelle|\b[a-z]{1,3}\d+$)
+NUMBERS .*\b(price|preis|prijs|prix|precio|prezzo|cena|preco|min(imum)?|max(imum)?)\b.*
 OPENS (.*\n)?(open|offnen|ouvrir|abrir|otworz|otkpыть|打开)( menu item)?\W*
 FIELD_WORDS .*\b(field|box|input|edit|text|feld|eingabe|campo|champ|open|browse)\b.*|
 DELETE_KEYS (ctrl\+)?(delete|numdecimal)
@@ -4818,7 +4822,7 @@ WARNS .*(permanently|(can ?not|can't|never) be (undone|recovered|restored|revers
     |smaz\w*|poistetaan|silinecek|eliminat[oi]|apagad\w*|excluid\w*|fur immer|verbindlich
     |unterschreib\w{,5} sie|definitiv\w*|sera (supprime|perdu|annule|ferme)\w*|seront (supprime
     |perdu)\w*|ne peut pas etre annule|pour toujours|para siempre|permanentemente
-    |no se puede deshacer|se (eliminara|perdera|borrara|cancelara|cerrara)n?|sin vuelta|per sempre
+    |warnung:|warning:|achtung:|attention ?:|no se puede deshacer|se (eliminara|perdera|borrara|cancelara|cerrara)n?|sin vuelta|per sempre
     |verra eliminat\w*|na zawsze|zostanie usunie\w*).*
 # What says that no is no way out, and the one answer to a box that only tells something.
 LOST_BY_NO .*\b(sichern|apply|commit|ubernehmen|publish|before|bevor|pending|wait|again|stay|remain
@@ -4828,9 +4832,10 @@ WANTS .*\b(want\w*|would like|mochte|souhaite|quiere|vuole|wil|vill|chce|istiyor
     |send|use|know|access|control|take|notif\w*|benachrichtig\w*|kamera|camera|mi[ck]\w*|standort
     |location|position|ubicacion|notificaciones|notifiche|localisation|meldingen|aviseringar)\b.*
 OKAY (ok(ay)?|aceptar|accepter|d'accord|accetta|akceptuj|tamam|xopoшo|确定|好|확인|はい|了解)\W*
-ASKS <WARNS>|.*\?(\W.*)?|.*\b(access(es)? to your|zugreifen|acceder a|permissions?)\b.*
+ASKS <WARNS>|.*\?([\W\u3000-\uffff].*)?|.*\b(access(es)? to your|zugreifen|acceder a|permissions?)\b.*
 CANCELS cancel|abbrechen|annuler|cancelar|anuluj|otmeha|取消|annulla|annuleren|avbryt|deny|ablehnen
     |annuller|peruuta|zrusit|iptal|vazgec|megse|renunta|akypo|скасувати|キャンセル|취소
+DISCARDS (discard|verwerfen|descartar|ignorer|scarta|verwerp|odrzuc)( \S+)?|anderungen verwerfen
 DECLINES <CANCELS>|(go )?back|close|(maybe )?later|not now|dismiss|never ?mind|(stay|keep|no)\b.*
     |(not|don't) .*|zuruck|schliessen|spater|nein|nicht .*|behalten|retour|fermer|plus tard|non
     |atras|cerrar|wstecz|nie|нет|hazaд|否
@@ -4891,7 +4896,9 @@ CALL_SHOWS ((show|open|hide) )?(chat|people|participants|view|more( actions| opt
     |meeting (info|details)|mute( \S+){,3}|stummschalten|captions|zoom (in|out)|full ?screen
     |vollbild)
 # What in a window of mails only shows, leads on or begins a letter.
-MAIL_SHOWS (get (new )?(messages|mail)|(nachrichten|e-?mails) abrufen
+FETCHES (send ?/ ?receive|senden ?/ ?empfangen|envoyer ?/ ?recevoir)\b.*
+MAIL_SHOWS (\S+ (category|kategorie
+    |categorie|categoria)|get (new )?(messages|mail)|(nachrichten|e-?mails) abrufen
     |new|neue|nouveau|nuevo|nowy|reply|forward|antworten|weiterleiten|repondre|transferer
     |responder|reenviar|mark|als|marquer|marcar|flag|follow|kategori\w*|categor\w*|view|ansicht
     |affichage|ver|show|open|offnen|ouvrir|abrir|search|such\w*|rechercher|buscar|find|filter\w*
@@ -4902,7 +4909,8 @@ MAIL_SHOWS (get (new )?(messages|mail)|(nachrichten|e-?mails) abrufen
     |optionen|folder|ordner|file|datei|help|hilfe|close|schliessen|cancel|abbrechen|zoom|expand
     |collapse|erweitern|reduzieren|refresh|aktualisieren|update|more|mehr|weitere|pin|anheften
     |unread|read|ungelesen|gelesen|all|alle|focused|other|relevant|sonstige|snooze|minimi[sz]e
-    |maximi[sz]e|restore|download|save|speichern|customize|undo|translate|ubersetzen|read aloud
+    |maximi[sz]e|restore|naptar|agenda|kalendar\w*|kaleh[дd]ap\w*|takvim|カレンダー|日历|download|save
+    |speichern|customize|undo|translate|ubersetzen|read aloud
     |laut vorlesen|color|farbe|theme|ribbon|menuband|quick steps?|quicksteps?|navigation|to-do
     |properties|eigenschaften|details?|switch|account|konto|browse|choose|select|auswahlen)\b
     (?!.* (and|und|&|to|an|move|delete|done|verschieben|loschen|erledigt)\b).*
@@ -4975,9 +4983,10 @@ DRAGGED_THERE edit|document|text|combo box|slider|scroll ?bar|thumb|pane|image|t
 # Keys that Office has for itself; the others may be those of a macro.
 OFFICE_KEYS ctrl\+([^ejmq+]|shift\+[aflopstu])
 # What narrows or shows a list otherwise; and pages that play something, which letters steer.
-NARROWS filter\w*|views?|ansicht|sort\w*|search|such\w*|zoom|show\w*|display\w*|anzeig\w*|month
+NARROWS select \w+ \S+|(max|min)(imum)? price|filter\w*|views?|ansicht|sort\w*|search|such\w*|zoom|show\w*|display\w*|anzeig\w*|month
     |monat|year|jahr|period|zeitraum|week|woche|date|datum
 VIDEOS .*\b(youtube|vimeo|netflix|twitch|videos?|player|prime video|disney\+|mediathek|spotify)\b.*
+PLAYS_ON (.*\n)?(resume|continue watching|fortsetzen|weiterschauen|reprendre( la lecture)?)\W*
 MAPS .*\b(maps?|openstreetmap|karten?|street view|earth)\b.*
 # A line that leads to a cell, or to many, as sheets take it.
 RANGE (?i:(.*!)?\$?[a-z]{1,3}(\$?\d{1,7}(:\$?[a-z]{1,3}\$?\d{1,7})?|:\$?[a-z]{1,3}))
@@ -4992,7 +5001,7 @@ KNOWN_PROGRAMS <BROWSERS>|<CHATS>|<MAILS>|<EXPLORER>|<EDITORS>|<STUDIOS>|<TERMIN
     |obsidian|joplin|typora|evernote|notion|gimp\S*|inkscape|krita|photoshop|paintdotnet|draw\.io
     |simpress|sdraw|visio|calc\w*|win32calc|speedcrunch|qalculate\S*|charmap|magnify|osk|narrator
     |snippingtool|screenclippinghost|stikynot|shellexperiencehost|openwith|textinputhost|steam\w*
-    |epicgameslauncher|obs(32|64)?)\.exe
+    |epicgameslauncher|obs(32|64)?|winmine|minesweeper|sol|freecell|spider|mahjong)\.exe
 # Apps of Windows itself: all of the Store are of one program, and only their titles differ.
 OWN_APPS <SETTINGS>|(alarms & )?clock|(alarme? (&|und) )?uhr|weather|wetter|photos|fotos
     |movies & tv|filme & tv|media player|medienwiedergabe|maps|karten|snipping tool|snip & sketch
@@ -5036,7 +5045,7 @@ FORM_GOES_ON (?!(save|add|edit|insert|import|export|rename|attach|increase|decre
     |cut|highlight|restore|log ?in|sign in|speichern|hinzufugen|andern|umbenennen|importieren
     |exportieren|einfugen|bearbeiten|enregistrer|ajouter|modifier|guardar|anadir|editar)\b)(<LOOKS>)
 # Keys that move, find or copy, and those of Windows itself; to print leads to a form first.
-FREE_KEYS .*\bwin\b.*|((ctrl|shift|alt)\+)*(ctrl|shift|alt|tab|home|end|left|right|up|down|page\w+
+FREE_KEYS .*\bwin\b.*|ctrl\+(shift\+)?([-+=0]|plus|minus|num(add|subtract|0))|((ctrl|shift|alt)\+)*(ctrl|shift|alt|tab|home|end|left|right|up|down|page\w+
     |escape|f10|f1|f3)|ctrl\+[acfp]|shift\+(f10|.)|ctrl\+insert|alt\+\w
 # Menus that stand for what they hold, a window's buttons, and saving: what is typed over is asked
 # about before.
@@ -5183,6 +5192,9 @@ COMPOUNDS (auf|ab|an|ein|aus|zu(ruck)?|ver|ent|um|vor|nach|los|fest|frei|weg|bei
 ACTS ((please|bitte)\s)?<VERBS>|(.*\s)?(<INFINITIVES>|\w{2,}ieren|<COMPOUNDS>)\W*$|(.*\s)?(i|i'm|me
     |ich|mich|je|moi|yo|everyone|everybody|anyone|to all|for all|jeden|jeder|tout le monde|todos)\b
     |.*[$€£¥₽]|(yes|ja|oui|si|tak|ok|okay|sure)\b\W*\s\w
+# What begins with a verb of Spanish, French, Portuguese or Russian in its first form.
+TO_DO (.*\n)?(?!(calendar|similar|popular|regular|continu\w*|aumentar|reducir)\b)\w{2,}([aei]r(se)?
+    |tь|tьcя|tи) [^\W\d][^\n]*
 # A name that bids something, as a task does, of two words or more.
 BEGINS (.*([,;:!?()/–—…]|\.\s)\s*|.*\b(and|und|et|or|oder|ou)\s|\W+)?
 ORDERS (?=\S+ \S)(?=(\S+ ){,5}\S+$)<BEGINS>(((please|bitte)\s)?<VERBS>(?![^,;:!?]{,60}\b(nothing
@@ -5208,7 +5220,7 @@ POLITELY ^((<POLITE>)\s){,3}
 # What does the same where a page says that it is about cookies, and what finds where it searches.
 AGREES (akkoord|accepteren|weigeren|godkann( alla)?|acceptera( alla)?|aksepter|hyvaksy|zgadzam sie
     |akceptuje?|souhlasim|kabul et|elfogadom|accetto|aceitar|avvisa|rifiuta|recusar|odrzuc|odmitnout
-    |reddet|accept|allow|agree|reject|decline|i agree|save (preferences|settings|choices)|ablehnen
+    |reddet|no, take me to settings|accept|allow|agree|reject|decline|i agree|save (preferences|settings|choices)|ablehnen
     |akzeptieren|zustimmen|einverstanden|accepter|refuser|aceptar|rechazar)\W*
 GOES (go|ok|los)\W*
 SEARCHES (?!.*(ad+ress|url)).*\b(search|find|such\w*|recherch\w*|busc\w*|cerca)\b.*
@@ -5216,7 +5228,7 @@ SEARCHES (?!.*(ad+ress|url)).*\b(search|find|such\w*|recherch\w*|busc\w*|cerca)\
 NEUTRAL \b(it|this|toggle|add to|enregistrer|guardar|salva|opslaan|spara|lagre|gem|zapisz|kaydet
     |tallenna|ulozit|all|now|selected|page|changes|draft|form|source|text|entry|date|and
     |close|continue|new|und|seite|anderungen|entwurf|formular|quelltext|eintrag|datum|schliessen
-    |weiter|neu(e[rsn]?)?)\b
+    |weiter|neu(e[rsn]?)?|standard|report|list)\b
 DONE (save|edit|add|insert|update|write|create|continue|proceed|start|apply|done|finish(ed)?|close
     |clear|set|swap|reverse|return|import|rename|attach|speichern|bearbeiten|hinzufugen
     |aktualisieren|schreiben|anlegen|erstellen|fortfahren|fertig|ubernehmen|anwenden|andern
@@ -5226,7 +5238,7 @@ DONE (save|edit|add|insert|update|write|create|continue|proceed|start|apply|done
     |anlegen)\W*|[-+−]
 # What looks, whatever its words: a paper, a menu, what is a list of something; and what leads on:
 # a page's number, signs that turn pages or close, one word that is many things, as "Reviews".
-SHOWN_WHOLE <ENDING_SHOWS>( done)?|<MENU_BARS>
+SHOWN_WHOLE <ENDING_SHOWS>( done)?|<MENU_BARS>|<FETCHES>
     |(picture|image|photo|bild|slide|foto|seite|page) \d+ (of|von|de|/) \d+|[<>«»‹›←→]+
     |\S*(ubersicht|ansicht|verlauf|liste|vorschau|statistik|historie|suche|auszug|auswahl|kopf
     |protokoll|nachrichten|mitteilungen|bewertungen|meldungen|einstellungen)
@@ -5245,7 +5257,7 @@ PREFERENCES (.*\b)?(privacy|privatsphare|billing|notifications?|who can .*|secur
     |settings?|preferences|options|einstellungen|optionen|parametres|configuracion|opciones|ajustes
     |ustawienia|impostazioni)\b.*
 # Words of buttons that find what was chosen before, and of what steers what plays.
-FINDS search|find|show(?! (more|less|menu|all|details|password)\b)|go(?! (to|back|home)\b)|suche
+FINDS search|find|zoek(en)?|szukaj|sok|cerca|vai|pesquisar|hledat|hae|ara|show(?! (more|less|menu|all|details|password)\b)|go(?! (to|back|home)\b)|suche
     |suchen|finden?|zeigen?|anzeigen|los|(re)?cherche[rz]|trouver|afficher|voir|buscar|encontrar
     |mostrar|ver
 LEADS_ON (.*; )?((<TAKES_OVER>|ok)|(?![^;]*\b(tabs?|onglets?|pestanas?|google
@@ -5356,7 +5368,8 @@ COMMANDS = {
         mark as paid, upgrade to, order with, complete payment, complete order,
         complete purchase, complete booking, =transfer, make transfer, make a transfer,
         schedule payment, =rent,
-        transfer+, top up, free trial, credit card, finish booking
+        transfer+, top up, free trial, credit card, finish booking, add payee,
+        add beneficiary
         order erteilen, kauf abschließen, dauerauftrag anlegen,
         zahlungspflichtig, kostenpflichtig, kaufen, bezahlen, zahlen, überweisen, überweisung,
         verkaufen, einlösen, auszahlen, abheben, erstatten, verlängern, einzahlen,
@@ -5369,7 +5382,7 @@ COMMANDS = {
         pagar, comprar, transferir, donar, reservar, enviar pedido, hacer pedido, otro pedido,
         acquista, compra, paga, ordina ora, prenota ora, finalizar compra
         kup, kupuję, zapłać, płatność, zamawiam, przelew, potwierdź zamówienie, złóż zamówienie
-        купить, оплатить, заказать, оформить покупку, оформить заказ, перевести деньги
+        купить, оплатить, заказать, оформить подписку, подписаться, оформить покупку, оформить заказ, перевести деньги
         购买, 付款, 支付, 结账, 结算, 下单, 提交订单, 转账
         zatwierdź, overmaken, overboeken, bonifico, realizar, valider, onayla, autorizovat,
         betalen, betala, zaplatit, koupit, satın al, оплатити, купити, =구매, =결제, 購入する,
@@ -5407,7 +5420,7 @@ COMMANDS = {
         invia, pubblica, condividi, wyślij, prześlij, opublikuj, udostępnij, odpowiedz wszystkim
         отправить, опубликовать, публиковать, поделиться, ответить всем
         发送, 上传, 重发, 发布, 发表, 分享
-        übermitteln, =送信, verzenden, versturen, skicka, odeslat, gönder, надіслати,
+        übermitteln, =送信, アップロード, verzenden, versturen, skicka, odeslat, gönder, надіслати,
         보내기, =전송, 送信する,
         lähetä, küldés, trimite, kirim""",
     "install": """
@@ -5479,6 +5492,12 @@ NO_COMMANDS = frozenset(
 )
 # What forbids what a task names beside one of these, in the same sentence.
 FORBIDDING = frozenset("not never don't no without nicht nie niemals kein keine ohne".split())
+# Where a sentence of a task ends; what is forbidden behind a comma, as in "fill it in, don't send",
+# is one of its own.
+SENTENCES_END = (
+    r"(?<=[.;!?])\s|,\s(?=(?:(?:but|aber|mais|pero) )?"
+    r"(?:not|never|don't|do not|without|nicht|ohne|ne|sans|sin|no)\b)"
+)
 # What may stand between a verb and what it is about.
 ARTICLES = frozenset(
     "the a to command program page site den die das der zu zum le la el al".split()
@@ -5492,7 +5511,7 @@ def is_in_task(said: str, task: str, behind: Collection[str] = ()) -> bool:
     """
     if len(said) < 3 and not said.isdigit():
         return False
-    for sentence in re.split(r"(?<=[.;!?])\s", task.lower().replace("’", "'")):
+    for sentence in re.split(SENTENCES_END, task.lower().replace("’", "'")):
         words = [word.strip("\"'`“”„‚‘,;:!?().") for word in sentence.split()]
         if FORBIDDING.isdisjoint(words):
             kept = filterfalse(ARTICLES.__contains__, words) if behind else words
@@ -5633,7 +5652,7 @@ LOOKING = {
         dialog schließen, =abbrechen, =überspringen, =weniger, =jetzt nicht, =nein danke, =weiter,
         =gehe zu, mehr laden, weitere laden, =mehr, =eigenschaften, =optionen,
         =einstellungen, =neu, =menü, =aktionen, =vollbild, =ganzer bildschirm, =seitenansicht,
-        =abrufen, nachrichten abrufen,
+        =abrufen, nachrichten abrufen, =prüfen, =überprüfen,
         =alles markieren, =alles auswählen,
         filter zurücksetzen, filter löschen, filter anwenden, sendung verfolgen, aktive fenster,
         aktives fenster, aufsteigend, absteigend, =heute, =gestern, =morgen, =tag, =woche, =monat,
@@ -5717,11 +5736,12 @@ ACTING = {
         prorrogar, rechazar, reclamar, reembolsar, renovar, reportar, rescindir, retirar, revocar,
         solicitar, suspender, tramitar, validar, votar, antecipar, assinar, cobrar, concluir,
         contratar, encerrar, finalizar, liberar, recusar, resgatar, salvar
-        accetta, approva, archivia, assegna, attiva, autorizza, blocca, concedi, conferma,
+        accetta, annulla+, applica+, approva, archivia, assegna, attiva, autorizza, blocca, concedi, conferma,
         disattiva, disdici, emetti, firma, inoltra, prenota, proroga, recedi, revoca, richiedi,
         rifiuta, rimborsa, rinnova, salva, sblocca, segnala, sottoscrivi, sospendi, stampa, storna,
         trasferisci, versa, vota, sì
-        akkoord, aanvragen, accepteren, activeren, afwijzen, annuleren, bevestigen, blokkeren,
+        akkoord, aanvragen, afronden, doorgeven, doorvoeren, instellen, maken, omzetten,
+        overzetten, toepassen, uitvoeren, vastleggen, accepteren, activeren, afwijzen, annuleren, bevestigen, blokkeren,
         goedkeuren, indienen, intrekken, ondertekenen, opslaan, opzeggen, overnemen, reserveren,
         terugbetalen, stopzetten, toewijzen, verlengen, vrijgeven, wijzigen
         acceptera, ansök, avsluta, bekräfta, boka, godkänn, neka, registrera, signera, spara,
@@ -5827,7 +5847,7 @@ def wanted_by(label: str, task: str) -> str:
     if not task:
         return "yes"
     unquoted = re.sub(PATTERNS["QUOTED"], "it", task)
-    words = re.findall(r"\w+", re.sub(PATTERNS["STATES"], "", label))
+    words = re.findall(r"\w+", re.sub(PATTERNS["STATES"], "", label.removesuffix(" now")))
     for clause in re.split(PATTERNS["CLAUSES"], unquoted):
         bidden = re.findall(r"[\w']+", re.sub(PATTERNS["POLITELY"], "", fold(clause)))
         forbids = not FORBIDDING.isdisjoint(re.findall(r"[\w']+", fold(unquoted)))
@@ -5863,7 +5883,9 @@ def only_looks(label: str, about: str) -> str:
     asks = line.endswith("?") and not acts(line)
     as_one = "leads" if agrees or searches or asks or has_form("LEADS_WHOLE", line) else ""
     looks = ""
-    for clause in re.split(f"{CLAUSES_END}|&", re.sub(r"\b\d+\b", "", line)):
+    # Of "show/hide" in German the first half has no verb; a date has no clauses.
+    line = re.sub(r"\b(ein|auf)-? ?/ ?(?=aus|zu)|\b\d+([./:-]\d+)*\b", "", line)
+    for clause in re.split(f"{CLAUSES_END}|&", line):
         if has_form("SHOWS_LAST", clause):
             looks = looks or "yes"
         elif clause.strip():
@@ -5944,6 +5966,7 @@ delete | text=[#!ey].{,2} | in=document | program=<BROWSERS> | title=<MAIL_TITLE
 delete | text=.{1,3} | in=(?!edit|document|combo|field).* | program=<BROWSERS> | title=<MAIL_TITLES>
 delete | does=ctrl\+(-|minus|numsubtract) | program=excel\.exe|msaccess\.exe
 delete | does=<DELETE_KEYS> | program=<REMOTES>
+delete | plain= | label=(.*\n)?restore\W* | about=(?!.*\bminimi[sz]e\b).*
 delete | label=(.*\n)?(format\w*|格式化?)\W* | program=<EXPLORER>|mmc\.exe
 move | does=ctrl\+[xyz]|alt\+(shift\+)?backspace | in=(?!edit|field).* | program=<EXPLORER>
 move | program=<EXPLORER>|<FILERS> | dialog=(?!left).* | does=<A_CLICK>|enter|space
@@ -5953,7 +5976,8 @@ run | program=<EXPLORER> | does=<A_CLICK>|enter|space | in=menu item | dialog=(?
 move | does=ctrl\+[xyz] | in=<ROWS> | owned=yes
 move | label=(.*\n)?(cut|ausschneiden|couper|cortar|wytnij|bыpeзatь|剪切)\W* | program=<EXPLORER>
 move | does=drag | in=(list|tree) item
-move | does=drag | in=<ROWS>| | program=<EXPLORER>|<MAILS>
+move | does=drag | in=<ROWS>| | program=<MAILS>
+move | does=drag | in=(?!list$|tree$|table$)(<ROWS>)| | program=<EXPLORER>
 move | does=drag | in=(?!(<DRAGGED_THERE>)$).+ | program=<BROWSERS>|<CHATS>|<MAILS>
 move | does=drag | in=|field | title=<CALENDARS>
 move | does=alt\+(up|down|left|right) | program=<MAILS> | title=<CALENDARS>
@@ -5961,7 +5985,8 @@ share | does=drag | across=yes | in=(?!title bar|window|pane|scroll|thumb|slider
 share | does=drag | across=yes | inner=yes | in=window|pane
 pay | label=(yes|ok|continue|weiter|place|confirm\w*|bestatigen|确认)\b.*[$€£¥₽].*
 send | enters=yes | program=<CHATS> | control=(?!<FINDING>).*
-send | enters=yes | program=<BROWSERS> | in=edit | control=(?!<SEARCHING>).*
+send | enters=yes | program=<BROWSERS> | in=edit | control=(?!<SEARCHING>|<NUMBERS>).*
+send | enters=yes | program=<BROWSERS> | in=edit | control=<NUMBERS> | about=(?!<LEADS_ON>$).*
 send | enters=yes | program=<BROWSERS> | title=<CHAT_TITLES> | control=(?!<FINDING>).*
 send | unsent=yes | enters=yes | runner=(?!web).* | control=(?!<SEARCHING>).+
 send | unsent=yes | enters=yes | runner=(?!web).* | control=(?!<FINDING>).+
@@ -5979,7 +6004,7 @@ send | does=alt\+s|ctrl\+(shift\+)?enter | program=<MAILS>
 send | text=.+ | in=<ROWS> | program=<BROWSERS>|<MAILS>
 send | program=<MAILS> | looks=|leads | does=<A_CLICK>|enter|space | in=(split )?button|menu item
      | title=(?!.*(message|nachricht|mensaje|wiadomosc) ?\().* | dialog=(?!left).*
-     | label=(?!(.*\n)?(<MAIL_SHOWS>)$).+
+     | label=(?!(.*\n)?(<MAIL_SHOWS>)$|.*\d:\d\d).+
 send | program=<MAILS> | does=<A_CLICK>|space | in=list item | dialog=(?!left).* | label=.+
      | title=(?!.*(message|nachricht|mensaje|wiadomosc) ?\().*
      | control=(?!(<MAIL_SHOWS>)$|.*,\s|.*\d:\d).*
@@ -5987,6 +6012,7 @@ close | does=(ctrl\+)?alt\+(shift\+)?(win\+)?f4
 close | does=ctrl\+(w|f4|q|shift\+[wq]) | program=(?!explorer).*
 close | does=f5|ctrl\+(f5|r|shift\+r)|alt\+(left|home) | program=<BROWSERS> | line=\??\s*[^?\s].*
 overwrite | does=ctrl\+s | lost=yes | owned=
+overwrite | does=ctrl\+s | bidden= | program=<BROWSERS> | in=edit|combo box|spinner
 overwrite | does=ctrl\+s | bidden= | title=[*●•].*|.*[*●•]\W* | owned= | program=(?!<BROWSERS>).*
 overwrite | does=s | opened=<BAR_KEYS> | lost=yes
 overwrite | does=(shift\+)?f12|alt\+shift\+f2 | lost=yes | program=<EDITORS>
@@ -6006,6 +6032,8 @@ overwrite | changed=yes | does=(shift\+)?f12|alt\+shift\+f2 | program=<EDITORS>
 overwrite | changed=yes | label=<KEEPS> | about=(?!<COOKIES>$).* | title=(?!<FORM_SHOWS>$).*
      | program=(?!<BROWSERS>).*
 overwrite | changed=yes | label=<SAVES> | about=(?!<COOKIES>$).* | program=<BROWSERS>
+overwrite | bidden= | label=<SAVES> | about=(?!<COOKIES>$).* | program=<BROWSERS> | in=(split )?button
+     | dialog=(?!left).*
 overwrite | changed=yes | label=(.*\n)?ok\W* | owned=yes | dialog=line|form
      | title=(?!<FORM_SHOWS>$).*
 overwrite | changed=yes | owned=yes | title=<SAVE_TITLES> | enters=yes | dialog=(?!left).*
@@ -6090,6 +6118,7 @@ share | program=<BROWSERS> | in=(split )?button | does=<A_CLICK>|enter|space
      | label=(.*\n)?(next|continue|confirm|weiter|fortfahren|suivant|continuer|siguiente)\W*
      | about=.*\b(code (displayed|shown) on (your|the)|code, der auf|code affiche sur).*
 share | in=button | label=<SAVES> | about=.*\b(forward|redirect|weiterleit|transfer)\w* .*@.*
+share | in=button | label=<SAVES> | about=.*\b(forward|redirect|weiterleit)\w*\b.* | path=.*\w@\w.*
 send | program=<BROWSERS>|<CHATS> | in=(split )?button|menu item|checkbox|switch|image|control
      | does=<A_CLICK>|enter|space | label=<REACTS>
 send | program=<BROWSERS>|<CHATS> | in=(split )?button|menu item|checkbox|switch|image|control
@@ -6108,6 +6137,8 @@ pay | program=<BROWSERS> | in=(split )?button | does=<A_CLICK>|enter|space
     |loslegen|starten|suivant|continuer|siguiente|continuar|avanti|continua|dalej)\W*)
 unknown | bidden= | acts=yes | does=<PRESSES>|enter|space | dialog=(?!left).* | in=(split )?button
     |menu item|control|switch | label=(?!(.*\n)?<WHOLE_MENUS>\W*$).+ | program=(?!<EXPLORER>).*
+unknown | bidden= | label=<TO_DO> | does=<PRESSES>|enter|space | dialog=(?!left).* | looks=
+     | in=(split )?button|menu item|control|switch | program=(?!<EXPLORER>).*
 unknown | bidden= | program=<BROWSERS>|<CHATS>|<MAILS> | does=<A_CLICK>|space | toggles=yes
      | in=(split )?button | looks=
 unknown | program=<BROWSERS> | acts=yes | wanted= | does=<PRESSES>|enter|space | dialog=(?!left).*
@@ -6172,6 +6203,7 @@ terminal | runner=shell | text=(ZZ|:(w|x|q|!)).*
 terminal | runner=shell | does=shift\+z | last=shift\+z
 overwrite | runner=shell | does=ctrl\+[sox] | title=.*\b(nano|pico|micro|joe|emacs)\b.*
 terminal | does=right_click|ctrl\+(shift\+)?v|shift\+insert|open_app | program=<TERMINALS>
+terminal | program=<TERMINALS> | label=<PASTES_LABEL>
 password | text=.+ | in=|field | title=<PASSWORD_TITLES>
 password | text=.*\d.* | named= | in=edit|combo box|field | control=<CARDS>
 password | does=<A_CLICK>|enter|space | control=.*(••|\*\*\*).* | in=(list|menu) item
@@ -6213,7 +6245,7 @@ send | owned=yes | program=<BROWSERS> | title=<UPLOADS> | does=<A_CLICK>|alt\+\w
 send | owned=yes | program=<BROWSERS> | title=<UPLOADS> | does=space | in=(split )?button
 file | owned=yes | program=<SYSTEM_TOOLS> | does=<PRESSING> | dialog=(?!left).* | label=.+
 system | program=<SYSTEM_TOOLS> | does=<A_CLICK>|enter|space | in=<PRESSED> | dialog=(?!left).*
-     | looks=|leads | label=.+
+     | looks=|leads | label=(?!(.*\n)?[^\n]* \d{1,3} ?%$).+
 system | title=<SETTINGS> | program=applicationframehost\.exe | does=<A_CLICK>|enter|space
      | in=<PRESSED> | dialog=(?!left).* | looks=|leads | label=(?!(.*\n)?(<PERSONAL>)$).+
 weighty | title=<WEIGHTY> | program=<BROWSERS> | does=<A_CLICK>|enter|space | in=(split )?button
@@ -6386,6 +6418,17 @@ unknown | wanted=told | in=(?!(<UNTOLD>)$).+
 send | wanted=told | filled=\n* | unsent= | in=(split )?button|menu item | program=(?!<EXPLORER>).*
 answer | wanted=told | filled=\n* | unsent= | decides=yes | dialog=|line|form
 move | does=drag | carried=yes | bidden=yes | last=(?!<SELECTED>$).* | across=
+send | program=<MAILS> | label=(.*\n)?<FETCHES>
+send | wanted=told | program=<BROWSERS>|<CHATS> | label=(.*\n)?(join|beitreten|teilnehmen)\b.*
+send | enters=yes | filled=\n* | bidden=yes | unsent= | program=<BROWSERS> | in=edit
+     | title=(?!<OF_PERSONS>|<WEIGHTY>).* | control=(?!.*\b(<TELLS_OTHERS>)\b).*
+send | owned=yes | program=<EDITORS> | dialog=line|form | about=<FILE_FIELDS>
+answer | owned=yes | program=<EDITORS> | dialog=line|form | about=<FILE_FIELDS>
+password | program=applicationframehost\.exe | in=list item | does=<A_CLICK>
+unknown | wanted=yes | acts= | in=menu item|tab|link|(list|tree) item
+unknown | title=<VIDEOS> | program=<BROWSERS> | label=<PLAYS_ON>
+answer | title=<VIDEOS> | program=<BROWSERS> | label=<PLAYS_ON>
+close | shuts=yes | changed= | lost= | title=(?!.*[*●•]).*
 """)
 # Where what is typed gets run.
 RUNNERS = rules_of(r"""
@@ -6521,6 +6564,8 @@ def kind_of_dialog(attempt: Attempt, window: Window, facts: Mapping[str, str], l
 
 def answers_there(attempt: Attempt, label: str) -> bool:
     """Tells whether a page asks above what is pressed, which says yes beside one that says no."""
+    if "looks" in said_by(label, "looks") and not acts(label):
+        return False  # as "show the answer", beside "known" and "not known"
     for item in attempt.known[-1:]:
         left, top, width, height = item.rect
         around = Rect(left - 600, top - 400, width + 1200, height + 500)
@@ -6554,8 +6599,8 @@ def is_left(
         PATTERNS["SAVING"], f"{about or title}; {label}"
     )
     if "refuses" in said and not loses:
-        is_warden = has_form("ADMINS", window.program)
-        return is_warden or bool(said_by(f"{title}; {about}", "commands"))
+        harmless = has_form("ADMINS", window.program) or has_form("COOKIES", about)
+        return harmless or bool(said_by(f"{title}; {about}", "commands"))
     is_wanted = has_form("WANTS", about) and not has_form("REQUESTS", f"{title}; {about}")
     if "bars" in said and is_wanted and "install" in said_by(others, "commands"):
         return True
@@ -6588,7 +6633,7 @@ def beside_cancel(attempt: Attempt, label: str) -> list[str]:
         below, beside = (one.rect.top - here.top, one.rect.left - here.left) if here else (0, 0)
         if few or not here or -one.rect.height < below < here.height:
             names.append(name)
-            cancels |= has_form("CANCELS", name)
+            cancels |= has_form("CANCELS", name) or has_form("DISCARDS", name)
         if here and abs(below) <= 120 and abs(beside) < 500:
             close_by.append(name)
             declines |= name != label and has_form("DECLINES", name)
@@ -6759,6 +6804,17 @@ def does_of(attempt: Attempt) -> str:
     return key if key in ("space", "enter") else does
 
 
+CLOSES = "close quit exit schließe schließ beende ferme quitte cierra chiudi zamknij sluit".split()
+
+
+def names_closing(does: str, window: Window) -> Iterator[str]:
+    """Yields what a task may call the closing of a window by keys, as in "close notepad"."""
+    program = window.program.lower().removesuffix(".exe")
+    names = {"alt+f4": [program, "program", "window"], "ctrl+w": ["tab"], "ctrl+f4": ["tab"]}
+    for verb, name in product(CLOSES, names.get(does, ())):
+        yield fold(f"{verb} {name}")
+
+
 def label_pressed(attempt: Attempt) -> str:
     """As the model calls it, and on the last line as Windows does."""
     does = does_of(attempt)
@@ -6857,7 +6913,7 @@ TITLE_BAR = 40  # so many pixels from its top a window is moved by
 # it ends on another control), elsewhere (yes: see there), file (the title without what the task
 # names), holds (what a control holds), others (yes: that of what gets the text is none of this
 # program's); bidden (yes: see bids), looks (yes: see only_looks), acts (yes: see there), wanted
-# (yes or told: see wanted_by), filled (see unnamed_values), called (as Windows calls what is
+# (yes or told: see wanted_by), shuts (yes: it closes what the task bids to close), filled (see unnamed_values), called (as Windows calls what is
 # pressed), quoted (yes of a text that the task has in quotes), changed (of a window, see Typed),
 # taken (words of the line that were read, see Typed, and that the task does not name).
 def facts_of(attempt: Attempt) -> Facts:
@@ -6888,6 +6944,7 @@ def facts_of(attempt: Attempt) -> Facts:
         "lost": has_lost(attempt, front),
         "changed": typed.changed & attempt.handles,
         "bidden": bids(attempt.task or attempt.client_task),
+        "shuts": any(wanted_by(name, attempt.task) == "told" for name in names_closing(does, front)),
         "quoted": f'"{said}"' in re.sub("[“”„«»‘’']", '"', attempt.task),
         "others": (getattr(attempt.focused, "value", None) or "").strip() not in typed.own,
         "toggles": attempt.known != [] and attempt.known[-1].checked is not None,
@@ -6934,7 +6991,9 @@ def facts_of_label(attempt: Attempt, window: Window, facts: Facts) -> Facts:
         "looks": looks,
         "acts": "yes" if not (looks or calculates) and acts(label) else "",
         "wanted": wanted,
-        "filled": unnamed_values(attempt, facts["line"]) if wanted == "told" else UNKNOWN,
+        "filled": unnamed_values(attempt, facts["line"])
+        if wanted == "told" or facts["enters"]
+        else UNKNOWN,
         "called": called,
     }
     if len(called.split()) > 3 and is_in_task(called, attempt.task):
@@ -7123,6 +7182,7 @@ def judged(attempt: Attempt, config: Config, apart: bool = False) -> Attempt:
     for known in readings:
         met = rules_met(RISKS, known)
         shows = has_form("CALCULATORS", f"{known['program']} {known['title']}")
+        shows |= known["in"] == "checkbox" and known["dialog"] == "left"  # as an item of a list
         if known["in"] == "tree item" and known["does"] == "click" and attempt.task:
             # A channel that the task is about.
             shows |= known["wanted"] != "" and has_form("CHATS", known["program"])
