@@ -4798,9 +4798,11 @@ TELLS_OTHERS messages?|nachricht(en)?|mensajes?|messaggio|wiadomosc|comments?|ko
     |repl(y|ies)|antwort\w*
 # Fields that only find something; a field of messages is none, whatever else its name holds.
 FINDING ((search|such\w*|durchsuch\w*|find|rechercher|buscar|cerca|zoek\w*|pesquisar|szukaj)\b.*)
-    |(?!.*\b(<TELLS_OTHERS>)\b)(.*(\b(search|(durch)?such(en|feld|begriff)?|\w*(?<!be)suche|find(en)?|finde
+    |(?!.*\b(<TELLS_OTHERS>)\b)(.*(\b(search|(durch)?such(en|feld|begriff)?|\w*(?<!be)suche
+    |find(en)?|finde
     |looking for|filter\w*|go to|recherch\w*|busc\w*|szuk\w*
-    |cerca|zoek\w*|sok|sog|pesquis\w*|hledat|hae|ara|keres\w*|cauta|iskat|otsi)\b|пoи|зaпpoc|搜索|搜尋|検索|검색).*)
+    |cerca|zoek\w*|sok|sog|pesquis\w*|hledat|hae|ara|keres\w*|cauta|iskat|otsi)\b|пoи|зaпpoc|搜索
+    |搜尋|検索|검색).*)
     |choose (destination|starting point)\W*
 SEARCHING <FINDING>|.*(user|benutzer|e-?mail|passwor|ad+ress|url|query|document|page \d|seite \d
     |editor|content|cell|zelle|\b[a-z]{1,3}\d+$)
@@ -4822,7 +4824,8 @@ WARNS .*(permanently|(can ?not|can't|never) be (undone|recovered|restored|revers
     |smaz\w*|poistetaan|silinecek|eliminat[oi]|apagad\w*|excluid\w*|fur immer|verbindlich
     |unterschreib\w{,5} sie|definitiv\w*|sera (supprime|perdu|annule|ferme)\w*|seront (supprime
     |perdu)\w*|ne peut pas etre annule|pour toujours|para siempre|permanentemente
-    |warnung:|warning:|achtung:|attention ?:|no se puede deshacer|se (eliminara|perdera|borrara|cancelara|cerrara)n?|sin vuelta|per sempre
+    |warnung:|warning:|achtung:|attention ?:|no se puede deshacer|se (eliminara|perdera|borrara
+    |cancelara|cerrara)n?|sin vuelta|per sempre
     |verra eliminat\w*|na zawsze|zostanie usunie\w*).*
 # What says that no is no way out, and the one answer to a box that only tells something.
 LOST_BY_NO .*\b(sichern|apply|commit|ubernehmen|publish|before|bevor|pending|wait|again|stay|remain
@@ -4832,7 +4835,8 @@ WANTS .*\b(want\w*|would like|mochte|souhaite|quiere|vuole|wil|vill|chce|istiyor
     |send|use|know|access|control|take|notif\w*|benachrichtig\w*|kamera|camera|mi[ck]\w*|standort
     |location|position|ubicacion|notificaciones|notifiche|localisation|meldingen|aviseringar)\b.*
 OKAY (ok(ay)?|aceptar|accepter|d'accord|accetta|akceptuj|tamam|xopoшo|确定|好|확인|はい|了解)\W*
-ASKS <WARNS>|.*\?([\W\u3000-\uffff].*)?|.*\b(access(es)? to your|zugreifen|acceder a|permissions?)\b.*
+ASKS <WARNS>|.*\?([\W\u3000-\uffff].*)?|.*\b(access(es)? to your|zugreifen|acceder a
+    |permissions?)\b.*
 CANCELS cancel|abbrechen|annuler|cancelar|anuluj|otmeha|取消|annulla|annuleren|avbryt|deny|ablehnen
     |annuller|peruuta|zrusit|iptal|vazgec|megse|renunta|akypo|скасувати|キャンセル|취소
 DISCARDS (discard|verwerfen|descartar|ignorer|scarta|verwerp|odrzuc)( \S+)?|anderungen verwerfen
@@ -4909,7 +4913,8 @@ MAIL_SHOWS (\S+ (category|kategorie
     |optionen|folder|ordner|file|datei|help|hilfe|close|schliessen|cancel|abbrechen|zoom|expand
     |collapse|erweitern|reduzieren|refresh|aktualisieren|update|more|mehr|weitere|pin|anheften
     |unread|read|ungelesen|gelesen|all|alle|focused|other|relevant|sonstige|snooze|minimi[sz]e
-    |maximi[sz]e|restore|naptar|agenda|kalendar\w*|kaleh[дd]ap\w*|takvim|カレンダー|日历|download|save
+    |maximi[sz]e|restore|naptar|agenda|kalendar\w*|kaлehдap\w*|takvim|カレンダー|日历|download
+    |save
     |speichern|customize|undo|translate|ubersetzen|read aloud
     |laut vorlesen|color|farbe|theme|ribbon|menuband|quick steps?|quicksteps?|navigation|to-do
     |properties|eigenschaften|details?|switch|account|konto|browse|choose|select|auswahlen)\b
@@ -4983,10 +4988,12 @@ DRAGGED_THERE edit|document|text|combo box|slider|scroll ?bar|thumb|pane|image|t
 # Keys that Office has for itself; the others may be those of a macro.
 OFFICE_KEYS ctrl\+([^ejmq+]|shift\+[aflopstu])
 # What narrows or shows a list otherwise; and pages that play something, which letters steer.
-NARROWS select \w+ \S+|(max|min)(imum)? price|filter\w*|views?|ansicht|sort\w*|search|such\w*|zoom|show\w*|display\w*|anzeig\w*|month
+NARROWS select \w+ \S+|(max|min)(imum)? price|filter\w*|views?|ansicht|sort\w*|search|such\w*|zoom
+    |show\w*|display\w*|anzeig\w*|month
     |monat|year|jahr|period|zeitraum|week|woche|date|datum
 VIDEOS .*\b(youtube|vimeo|netflix|twitch|videos?|player|prime video|disney\+|mediathek|spotify)\b.*
 PLAYS_ON (.*\n)?(resume|continue watching|fortsetzen|weiterschauen|reprendre( la lecture)?)\W*
+PRINTS (print|drucken|imprimer|imprimir|stampa|afdrukken|drukuj)
 MAPS .*\b(maps?|openstreetmap|karten?|street view|earth)\b.*
 # A line that leads to a cell, or to many, as sheets take it.
 RANGE (?i:(.*!)?\$?[a-z]{1,3}(\$?\d{1,7}(:\$?[a-z]{1,3}\$?\d{1,7})?|:\$?[a-z]{1,3}))
@@ -5045,7 +5052,8 @@ FORM_GOES_ON (?!(save|add|edit|insert|import|export|rename|attach|increase|decre
     |cut|highlight|restore|log ?in|sign in|speichern|hinzufugen|andern|umbenennen|importieren
     |exportieren|einfugen|bearbeiten|enregistrer|ajouter|modifier|guardar|anadir|editar)\b)(<LOOKS>)
 # Keys that move, find or copy, and those of Windows itself; to print leads to a form first.
-FREE_KEYS .*\bwin\b.*|ctrl\+(shift\+)?([-+=0]|plus|minus|num(add|subtract|0))|((ctrl|shift|alt)\+)*(ctrl|shift|alt|tab|home|end|left|right|up|down|page\w+
+FREE_KEYS .*\bwin\b.*|ctrl\+(shift\+)?([-+=0]|plus|minus|num(add|subtract|0))|((ctrl|shift
+    |alt)\+)*(ctrl|shift|alt|tab|home|end|left|right|up|down|page\w+
     |escape|f10|f1|f3)|ctrl\+[acfp]|shift\+(f10|.)|ctrl\+insert|alt\+\w
 # Menus that stand for what they hold, a window's buttons, and saving: what is typed over is asked
 # about before.
@@ -5220,7 +5228,8 @@ POLITELY ^((<POLITE>)\s){,3}
 # What does the same where a page says that it is about cookies, and what finds where it searches.
 AGREES (akkoord|accepteren|weigeren|godkann( alla)?|acceptera( alla)?|aksepter|hyvaksy|zgadzam sie
     |akceptuje?|souhlasim|kabul et|elfogadom|accetto|aceitar|avvisa|rifiuta|recusar|odrzuc|odmitnout
-    |reddet|no, take me to settings|accept|allow|agree|reject|decline|i agree|save (preferences|settings|choices)|ablehnen
+    |reddet|no, take me to settings|accept|allow|agree|reject|decline|i agree|save (preferences
+    |settings|choices)|ablehnen
     |akzeptieren|zustimmen|einverstanden|accepter|refuser|aceptar|rechazar)\W*
 GOES (go|ok|los)\W*
 SEARCHES (?!.*(ad+ress|url)).*\b(search|find|such\w*|recherch\w*|busc\w*|cerca)\b.*
@@ -5257,7 +5266,8 @@ PREFERENCES (.*\b)?(privacy|privatsphare|billing|notifications?|who can .*|secur
     |settings?|preferences|options|einstellungen|optionen|parametres|configuracion|opciones|ajustes
     |ustawienia|impostazioni)\b.*
 # Words of buttons that find what was chosen before, and of what steers what plays.
-FINDS search|find|zoek(en)?|szukaj|sok|cerca|vai|pesquisar|hledat|hae|ara|show(?! (more|less|menu|all|details|password)\b)|go(?! (to|back|home)\b)|suche
+FINDS search|find|zoek(en)?|szukaj|sok|cerca|vai|pesquisar|hledat|hae|ara|show(?! (more|less|menu
+    |all|details|password)\b)|go(?! (to|back|home)\b)|suche
     |suchen|finden?|zeigen?|anzeigen|los|(re)?cherche[rz]|trouver|afficher|voir|buscar|encontrar
     |mostrar|ver
 LEADS_ON (.*; )?((<TAKES_OVER>|ok)|(?![^;]*\b(tabs?|onglets?|pestanas?|google
@@ -5382,7 +5392,8 @@ COMMANDS = {
         pagar, comprar, transferir, donar, reservar, enviar pedido, hacer pedido, otro pedido,
         acquista, compra, paga, ordina ora, prenota ora, finalizar compra
         kup, kupuję, zapłać, płatność, zamawiam, przelew, potwierdź zamówienie, złóż zamówienie
-        купить, оплатить, заказать, оформить подписку, подписаться, оформить покупку, оформить заказ, перевести деньги
+        купить, оплатить, заказать, оформить подписку, подписаться, оформить покупку,
+        оформить заказ, перевести деньги
         购买, 付款, 支付, 结账, 结算, 下单, 提交订单, 转账
         zatwierdź, overmaken, overboeken, bonifico, realizar, valider, onayla, autorizovat,
         betalen, betala, zaplatit, koupit, satın al, оплатити, купити, =구매, =결제, 購入する,
@@ -5736,12 +5747,14 @@ ACTING = {
         prorrogar, rechazar, reclamar, reembolsar, renovar, reportar, rescindir, retirar, revocar,
         solicitar, suspender, tramitar, validar, votar, antecipar, assinar, cobrar, concluir,
         contratar, encerrar, finalizar, liberar, recusar, resgatar, salvar
-        accetta, annulla+, applica+, approva, archivia, assegna, attiva, autorizza, blocca, concedi, conferma,
+        accetta, annulla+, applica+, approva, archivia, assegna, attiva, autorizza, blocca, concedi,
+        conferma,
         disattiva, disdici, emetti, firma, inoltra, prenota, proroga, recedi, revoca, richiedi,
         rifiuta, rimborsa, rinnova, salva, sblocca, segnala, sottoscrivi, sospendi, stampa, storna,
         trasferisci, versa, vota, sì
         akkoord, aanvragen, afronden, doorgeven, doorvoeren, instellen, maken, omzetten,
-        overzetten, toepassen, uitvoeren, vastleggen, accepteren, activeren, afwijzen, annuleren, bevestigen, blokkeren,
+        overzetten, toepassen, uitvoeren, vastleggen, accepteren, activeren, afwijzen, annuleren,
+        bevestigen, blokkeren,
         goedkeuren, indienen, intrekken, ondertekenen, opslaan, opzeggen, overnemen, reserveren,
         terugbetalen, stopzetten, toewijzen, verlengen, vrijgeven, wijzigen
         acceptera, ansök, avsluta, bekräfta, boka, godkänn, neka, registrera, signera, spara,
@@ -6032,7 +6045,8 @@ overwrite | changed=yes | does=(shift\+)?f12|alt\+shift\+f2 | program=<EDITORS>
 overwrite | changed=yes | label=<KEEPS> | about=(?!<COOKIES>$).* | title=(?!<FORM_SHOWS>$).*
      | program=(?!<BROWSERS>).*
 overwrite | changed=yes | label=<SAVES> | about=(?!<COOKIES>$).* | program=<BROWSERS>
-overwrite | bidden= | label=<SAVES> | about=(?!<COOKIES>$).* | program=<BROWSERS> | in=(split )?button
+overwrite | bidden= | label=<SAVES> | about=(?!<COOKIES>$).* | program=<BROWSERS>
+     | in=(split )?button
      | dialog=(?!left).*
 overwrite | changed=yes | label=(.*\n)?ok\W* | owned=yes | dialog=line|form
      | title=(?!<FORM_SHOWS>$).*
@@ -6425,6 +6439,8 @@ send | enters=yes | filled=\n* | bidden=yes | unsent= | program=<BROWSERS> | in=
 send | owned=yes | program=<EDITORS> | dialog=line|form | about=<FILE_FIELDS>
 answer | owned=yes | program=<EDITORS> | dialog=line|form | about=<FILE_FIELDS>
 password | program=applicationframehost\.exe | in=list item | does=<A_CLICK>
+answer | titled=told | title=<PRINTS> | label=(.*\n)?(<OKAY>|<PRINTS>)
+send | titled=told | title=<PRINTS> | label=(.*\n)?<PRINTS>
 unknown | wanted=yes | acts= | in=menu item|tab|link|(list|tree) item
 unknown | title=<VIDEOS> | program=<BROWSERS> | label=<PLAYS_ON>
 answer | title=<VIDEOS> | program=<BROWSERS> | label=<PLAYS_ON>
@@ -6903,7 +6919,7 @@ TITLE_BAR = 40  # so many pixels from its top a window is moved by
 
 # does (its keys, or its tool), text, enters, label (see label_pressed); in (the role of the control
 # that gets it, field if it is typed into, empty if unknown), control (the name of where it ends);
-# title, program; owned (yes of a dialog), about (what it says); line (with what is typed now),
+# title, titled (told: the task bids what it says, as "print" does), program; owned (yes of a dialog), about (what it says); line (with what is typed now),
 # opened, last (see Typed); named (yes of a text that the task names), path (see lines_there); kind
 # (see kind_of_item); lost (yes: see has_lost); decides, cancels (yes: see facts_of_dialog), carried
 # (yes: all that it hits is in the task); dialog (asks, line, left), runner (what runs a line there)
@@ -6913,9 +6929,10 @@ TITLE_BAR = 40  # so many pixels from its top a window is moved by
 # it ends on another control), elsewhere (yes: see there), file (the title without what the task
 # names), holds (what a control holds), others (yes: that of what gets the text is none of this
 # program's); bidden (yes: see bids), looks (yes: see only_looks), acts (yes: see there), wanted
-# (yes or told: see wanted_by), shuts (yes: it closes what the task bids to close), filled (see unnamed_values), called (as Windows calls what is
-# pressed), quoted (yes of a text that the task has in quotes), changed (of a window, see Typed),
-# taken (words of the line that were read, see Typed, and that the task does not name).
+# (yes or told: see wanted_by), shuts (yes: the task bids to close that), filled (see
+# unnamed_values), called (as Windows calls what is pressed), quoted (yes of a text that the task
+# has in quotes), changed (of a window, see Typed), taken (words of the line that were read, see
+# Typed, and that the task does not name).
 def facts_of(attempt: Attempt) -> Facts:
     """Returns the facts that rules are held against."""
     window = next(iter(attempt.reached), Window(0, ""))
@@ -6944,7 +6961,8 @@ def facts_of(attempt: Attempt) -> Facts:
         "lost": has_lost(attempt, front),
         "changed": typed.changed & attempt.handles,
         "bidden": bids(attempt.task or attempt.client_task),
-        "shuts": any(wanted_by(name, attempt.task) == "told" for name in names_closing(does, front)),
+        "shuts": any(wanted_by(name, attempt.task) == "told" for name in names_closing(does,
+        front)),
         "quoted": f'"{said}"' in re.sub("[“”„«»‘’']", '"', attempt.task),
         "others": (getattr(attempt.focused, "value", None) or "").strip() not in typed.own,
         "toggles": attempt.known != [] and attempt.known[-1].checked is not None,
@@ -6962,6 +6980,7 @@ def facts_of(attempt: Attempt) -> Facts:
         "control": "",
         "holds": "",
         "title": fold(window.title),
+        "titled": wanted_by(fold(window.title), attempt.task),
         "file": fold(without_named(window.title.strip("*●• ").split(" "), attempt.task, " ")),
         "program": window.program.lower(),
         "class": window.class_name.lower(),
