@@ -12149,6 +12149,9 @@ def window_box(frame: Frame) -> Rect:
     return rect.scaled(frame.area, frame.rect)
 
 
+AREA_LEAST = 32  # pixels to a side: less is a mistake, such as 0,0,1,1 for 0.0,0.0,1.0,1.0
+
+
 def resolve_area(config: Config, desktop: Desktop) -> Rect:
     """Returns the working area in pixels; raises ConfigError."""
     setting = config.area
@@ -12164,10 +12167,13 @@ def resolve_area(config: Config, desktop: Desktop) -> Rect:
         edges = [round(share * side) for share, side in zip(numbers, sides, strict=True)]
         area = Rect.between(*edges).moved(primary.left, primary.top)
         full = primary
+    fault = f"is not inside the screen {desktop.screen()}"
     if area.overlaps(full) and area.intersection(full) == area:
-        return area
+        if min(area[2:]) >= AREA_LEAST:
+            return area
+        fault = f"has less than {AREA_LEAST} pixels to a side"
     raise ConfigError(
-        f"The area {setting} is not inside the screen {desktop.screen()}; give"
+        f"The area {setting} {fault}; give"
         " LEFT,TOP,WIDTH,HEIGHT in pixels, or X1,Y1,X2,Y2 as fractions such as 0.0,0.0,0.5,1.0."
     )
 
@@ -12422,13 +12428,15 @@ class Eyes:
         box = difference(before, after, seen.width, scale, carets=carets)
         if box is None:
             return None
-        place = box.scaled(seen, frame.area)
+        return None if self.is_ours(box.scaled(seen, frame.area)) else box
+
+    def is_ours(self, place: Rect) -> bool:
+        """Tells whether a place of the screen, in its pixels, shows a window of the program."""
         corners = (Point(place.left, place.top), Point(place.right - 1, place.bottom - 1))
         with suppress(Win32Error):
             windows = map(self.desktop.window_at, corners)
-            if all(window and is_own(window) for window in windows):
-                return None
-        return box
+            return all(window and is_own(window) for window in windows)
+        return False
 
     def watch(self, frame: Frame, seconds: float) -> bool:
         """Waits so long, or until the screen has changed and rests. Returns whether it did."""
@@ -12447,7 +12455,9 @@ class Eyes:
         # Such as a clock with seconds, a spinner or what blinks.
         restless: list[Rect] = []
         for _ in range(RESTLESS_LOOKS):
-            if not changed_letter(seen.clean, now.clean, now.width, part, restless):
+            changed = changed_letter(seen.clean, now.clean, now.width, part, restless)
+            # The console tells how long the model has been thinking.
+            if not changed or self.is_ours(changed.scaled(now.rect, now.area)):
                 return False
             self.clock.sleep(WATCH_S)
             later = self.again(seen).clean
@@ -19577,6 +19587,11 @@ class Terminal:
         if options.again:
             way = way_for(root, task, True, bool(options.given))
             if not way:
+                if next(runs_of_task(root, task), None) is None:
+                    raise ConfigError(
+                        f"Nothing was shown or done as {cut(task, 60)!r}; --runs lists what was."
+                        " For the model to do it, leave out --again."
+                    )
                 self.say("No run of this task was proven done, so that the model decides.")
             return way and with_values(way, options.given)
         if old:
@@ -22057,7 +22072,8 @@ def carry_out_task(
     run.progress = Progress()
     run.actuator.task = task
     run.actuator.foreseen.clear()
-    run.actuator.began = run.clock.now()
+    # What the person typed until now, such as an answer, takes nothing over.
+    run.actuator.began = run.actuator.last_own = run.clock.now()
     most = run.config.max_steps * run.profile.turns_an_act
     # The rows have the numbers of the pictures, plans among them; --max-steps counts otherwise.
     person.terminal.watch = lambda: f"{most - run.progress.steps} of {most} turns left"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -60,9 +61,8 @@ class AgainCase(CommandLineCase):
     def again(self, *argv: str, make: Any = agent.DemoDesktop) -> tuple[int, str]:
         """A run that goes the way of run 1, on what `make(clock)` gives; its exit code and output."""
         with seams.desktop_of_main(make) as self.desktops:
-            code, out, err = self.main("--demo", "--again", *argv)
-        self.assertEqual(err, "")
-        return code, out
+            code, out, self.error = self.main("--demo", "--again", *argv)
+        return code, out + self.error
 
     def steps(self, number: int = 2) -> list[int | None]:
         """Of each act of a run, which step of a way it was; None of the model's."""
@@ -287,8 +287,9 @@ class Ways(AgainCase):
     def is_way(self) -> bool:
         """Whether run 1 is one."""
         _, out = self.again("--max-steps", "1", "--profile", "native")
-        shutil.rmtree(self.run_folder(2))
-        return "No run of this task was proven done" not in out
+        shutil.rmtree(self.run_folder(2), ignore_errors=True)
+        self.assertEqual(bool(self.error), "leave out --again" in out)
+        return not re.search("No run of this task was proven done|Nothing was shown or done", out)
 
     @for_the_gate
     def test_only_a_whole_run_of_this_task_that_was_proven_is_one(self) -> None:
@@ -322,6 +323,12 @@ class Ways(AgainCase):
             self.assertFalse(self.is_way())
         journal.write_text(whole.replace('{"kind": "state"', '{"kind": "resume"', 1))
         self.assertFalse(self.is_way())
+
+    def test_what_nobody_has_shown_or_done_is_no_task_for_the_model(self) -> None:
+        code, _ = self.again()
+        self.assertEqual((code, self.error.count("\n")), (2, 1))
+        self.assertIn("Nothing was shown or done as 'Open Notes, write", self.error)
+        self.assertFalse(self.run_folder(1).exists())
 
     @for_the_gate
     def test_at_a_terminal_it_is_offered_and_in_a_pipe_it_is_not(self) -> None:

@@ -109,7 +109,7 @@ class Crop(EngineCase):
             ("0.0,0.0,0.5,1.0", (0, 0, 960, 1080)),
             ("0.5,0.25,1,0.75", (960, 270, 961, 540)),
             ("-1280,0,640,480", (-1280, 0, 640, 480)),
-            ("0,0,1,1", (0, 0, 1, 1)),
+            ("0,0,32,32", (0, 0, 32, 32)),
         ):
             self.assertEqual(self.resolve(setting), wanted)
 
@@ -120,7 +120,7 @@ class Crop(EngineCase):
 
     def test_other_fractions_are_refused(self) -> None:
         settings = """0.5,0,0.5,1 0.6,0,0.5,1 -0.1,0,0.5,1 0.0,0,1.1,1 0.1,0.1,0.2 nan,0.0,1,1
-            0.0,0,0.0001,1"""
+            0.0,0,0.0001,1 0,0,1,1 0,0,640,31 0.0,0.0,0.5,0.01"""
         for setting in settings.split():
             with self.assertRaisesRegex(agent.ConfigError, "X1,Y1,X2,Y2"):
                 trial = self.trial(lambda _: PLAN, area=setting)

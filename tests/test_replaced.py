@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import agent
 from tests.samples import for_the_gate
@@ -91,6 +92,14 @@ class Replaced(EngineCase):
             with self.subTest(name):
                 results = self.slow(paints, [reply]).records("result")
                 self.assertEqual([one["refused"] for one in results][: len(wanted)], wanted)
+
+    def test_what_the_program_writes_into_its_own_console_meanwhile_replaces_nothing(self) -> None:
+        for own, wanted in ((True, ""), (False, "stale_frame")):
+            console = agent.Window(1, "cmd", "cmd.exe", agent.Rect(0, 0, 640, 360), own=own)
+            with mock.patch.object(Paper, "window_at", lambda *_, shown=console: shown):
+                for act in (CLICK, KEY):
+                    results = self.slow(once_at(1100, NAME), [act]).records("result")
+                    self.assertEqual(results[0]["refused"] == "stale_frame", bool(wanted), own)
 
     def test_so_it_is_in_a_conversation_in_which_the_picture_is_older(self) -> None:
         click = call("click_element", label="Next", x=500, y=500)
