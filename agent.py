@@ -13824,7 +13824,8 @@ def refuse_replaced(run: Run, act: Act, seen: Frame, now: Frame | None = None) -
     # can tell.
     progress = run.progress
     age_s = run.clock.now() - seen.taken_at
-    if age_s < PICTURE_GOOD_S or seen.number <= run.actuator.used_frame:
+    by_name = not act.args.keys().isdisjoint(("name", "title"))  # a program, a window
+    if by_name or age_s < PICTURE_GOOD_S or seen.number <= run.actuator.used_frame:
         return
     now = now or run.eyes.again(seen)
     part = part_aimed_at(act, seen)

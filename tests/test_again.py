@@ -330,6 +330,28 @@ class Ways(AgainCase):
         self.assertIn("Nothing was shown or done as 'Open Notes, write", self.error)
         self.assertFalse(self.run_folder(1).exists())
 
+    def test_who_answers_at_the_terminal_takes_nothing_over(self) -> None:
+        typed_at: list[float] = []
+
+        class Watched(agent.DemoDesktop):
+            def idle_s(self) -> float:
+                return self.clock.now() - typed_at[-1] if typed_at else 99.0
+
+        def answer(terminal: agent.Terminal, question: str) -> str:
+            terminal.clock.sleep(30)
+            typed_at.append(terminal.clock.now())
+            return "n"
+
+        with (
+            self.drawn(make=Watched) as endpoint,
+            seams.person_there(),
+            mock.patch.object(agent.Terminal, "ask", answer),
+        ):
+            for _ in range(2):
+                _, out, err = self.main(TASK, "--endpoint", endpoint)
+                self.assertNotIn("paused", out + err)
+        self.assertTrue(typed_at)
+
     @for_the_gate
     def test_at_a_terminal_it_is_offered_and_in_a_pipe_it_is_not(self) -> None:
         for there, answer, goes in (

@@ -154,11 +154,11 @@ class CommandLineCase(unittest.TestCase):
         return self.folder / "dumps" / f"run_{number:04d}"
 
     @contextlib.contextmanager
-    def drawn(self) -> Iterator[str]:
+    def drawn(self, make: Any = agent.DemoDesktop) -> Iterator[str]:
         """The drawn desktop in the place of a real one; gives the endpoint of a model that knows it."""
         demo = agent.DemoModel()
         self.addCleanup(demo.close)
-        with desktop_of_main(agent.DemoDesktop):
+        with desktop_of_main(make):
             yield demo.endpoint
 
 

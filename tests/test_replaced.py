@@ -93,6 +93,11 @@ class Replaced(EngineCase):
                 results = self.slow(paints, [reply]).records("result")
                 self.assertEqual([one["refused"] for one in results][: len(wanted)], wanted)
 
+    def test_what_is_meant_by_its_name_is_aimed_at_nothing_that_was_seen(self) -> None:
+        for act in (call("open_app", name="Notepad"), call("focus_window", title="Mail")):
+            results = self.slow(once_at(1100, NAME), [act]).records("result")
+            self.assertNotIn("stale_frame", [one["refused"] for one in results])
+
     def test_what_the_program_writes_into_its_own_console_meanwhile_replaces_nothing(self) -> None:
         for own, wanted in ((True, ""), (False, "stale_frame")):
             console = agent.Window(1, "cmd", "cmd.exe", agent.Rect(0, 0, 640, 360), own=own)
