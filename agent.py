@@ -19795,7 +19795,7 @@ class Person(Nobody):
         wait_s = self.config.confirm_wait
         if not self.by_box:  # a client waits for the end
             wait_s *= QUESTION_PATIENCE
-        return self._says_yes(f"{question} [y/N]", "says that it is", wait_s)
+        return self._says_yes(question, "says that it is", wait_s)
 
     def _says_yes(self, question: str, what: str, wait_s: float) -> bool | None:
         by_box = self.by_box and isinstance(self.desktop, WindowsDesktop)

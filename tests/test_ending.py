@@ -243,7 +243,7 @@ class Told(CommandLineCase):
         with person_at_main(types) as keyboard:
             code, out = self.told(CLICK, DELETE, stdin=keyboard)
             keyboard.end()
-        self.assertIn("Is the task done all the same? [y/N]\n", out)
+        self.assertIn("Is the task done all the same?\n", out)
         self.assertIn("\ncompleted, but not all was allowed: You say that it is done.", out)
         self.assertIn('\n  not allowed: click "Delete" in Desktop\n', out)
         self.assertEqual(code, 0)
