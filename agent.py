@@ -4913,7 +4913,8 @@ MAIL_SHOWS (\S+ (category|kategorie
     |optionen|folder|ordner|file|datei|help|hilfe|close|schliessen|cancel|abbrechen|zoom|expand
     |collapse|erweitern|reduzieren|refresh|aktualisieren|update|more|mehr|weitere|pin|anheften
     |unread|read|ungelesen|gelesen|all|alle|focused|other|relevant|sonstige|snooze|minimi[sz]e
-    |maximi[sz]e|restore|naptar|agenda|kalendar\w*|kaлehдap\w*|takvim|カレンダー|日历|download
+    |maximi[sz]e|restore|naptar|agenda|mes|mois|mese|maand|manad|miesiac|semana|semaine|settimana|vecka|dia|jour|giorno
+    |dag|dzien|kalendar\w*|kaлehдap\w*|takvim|カレンダー|日历|download
     |save
     |speichern|customize|undo|translate|ubersetzen|read aloud
     |laut vorlesen|color|farbe|theme|ribbon|menuband|quick steps?|quicksteps?|navigation|to-do
@@ -5000,6 +5001,15 @@ RANGE (?i:(.*!)?\$?[a-z]{1,3}(\$?\d{1,7}(:\$?[a-z]{1,3}\$?\d{1,7})?|:\$?[a-z]{1,
 FILTERS [^.]*filter[^.]*
 CELLS data item|cell|table row
 FIELDS_THERE edit|combo box|document|field
+# Programs that make and show music, pictures, films, drawings and notes, and games.
+MAKERS ableton live.*|fl(64)?|cubase\w*|reaper|bitwig.*|studio one|musescore\w*|sibelius|finale
+    |dorico\w*|guitarpro\w*|lilypond|virtualdj|traktor.*|rekordbox|serato.*|mixxx|ocenaudio
+    |lightroom|capture ?one|darktable|rawtherapee|digikam|picasa\w*|illustrator|indesign|coreldrw
+    |afphoto|affinity.*|scribus|clipstudiopaint|aseprite|figma|canva|mspub|adobe premiere pro|afterfx
+    |resolve|kdenlive|shotcut|openshot\S*|vegas\d*|camtasia\S*|handbrake|acad|librecad|qcad|freecad
+    |openscad|sldworks|fusion360|rhino|revit|archicad|sketchup|prusa-slicer|ultimaker-cura|imagej
+    |fiji\S*|origin\d*|geogebra|qgis\S*|stellarium|googleearth\S*|anki|zotero|xmind|freeplane
+    |winmine|minesweeper|solitaire|sol|freecell|spider\w*|mahjong
 # Programs of which the rules know what they do, or which only show or edit a document.
 KNOWN_PROGRAMS <BROWSERS>|<CHATS>|<MAILS>|<EXPLORER>|<EDITORS>|<STUDIOS>|<TERMINALS>|<START>
     |<LAUNCHERS>|<SYSTEM_TOOLS>|<FILERS>|<REMOTES>|<SAFES>|<ADMINS>|<WARDENS>|(acrord32|acrobat
@@ -5008,12 +5018,12 @@ KNOWN_PROGRAMS <BROWSERS>|<CHATS>|<MAILS>|<EXPLORER>|<EDITORS>|<STUDIOS>|<TERMIN
     |obsidian|joplin|typora|evernote|notion|gimp\S*|inkscape|krita|photoshop|paintdotnet|draw\.io
     |simpress|sdraw|visio|calc\w*|win32calc|speedcrunch|qalculate\S*|charmap|magnify|osk|narrator
     |snippingtool|screenclippinghost|stikynot|shellexperiencehost|openwith|textinputhost|steam\w*
-    |epicgameslauncher|obs(32|64)?|winmine|minesweeper|sol|freecell|spider|mahjong)\.exe
+    |epicgameslauncher|obs(32|64)?|<MAKERS>)\.exe
 # Apps of Windows itself: all of the Store are of one program, and only their titles differ.
 OWN_APPS <SETTINGS>|(alarms & )?clock|(alarme? (&|und) )?uhr|weather|wetter|photos|fotos
     |movies & tv|filme & tv|media player|medienwiedergabe|maps|karten|snipping tool|snip & sketch
     |microsoft store|calendar|kalender|mail|camera|kamera|(voice|sound) recorder|sticky notes
-    |kurznotizen|paint( 3d)?|windows.sicherheit|windows security|tips|tipps|people|get help
+    |kurznotizen|paint( 3d)?|(microsoft )?(solitaire|mahjong|minesweeper)\b.*|windows.sicherheit|windows security|tips|tipps|people|get help
 # Where the rules know what is done; without a program's name also by that of a document.
 PLAIN (<KNOWN_PROGRAMS>)( .*)?|applicationframehost\.exe (.* - )?(<OWN_APPS>)|<CALCULATORS>
     |((?!\S+\.exe\b).*\.(txt|md|rtf|docx?|odt|xlsx?|ods|pptx?|odp|<MEDIA>|svg|dwg|tex)\b.*)?
@@ -5247,7 +5257,7 @@ DONE (save|edit|add|insert|update|write|create|continue|proceed|start|apply|done
     |anlegen)\W*|[-+−]
 # What looks, whatever its words: a paper, a menu, what is a list of something; and what leads on:
 # a page's number, signs that turn pages or close, one word that is many things, as "Reviews".
-SHOWN_WHOLE <ENDING_SHOWS>( done)?|<MENU_BARS>|<FETCHES>
+SHOWN_WHOLE <ENDING_SHOWS>( done)?|<MENU_BARS>|<FETCHES>|\d{1,2} ?([dwmyjth]|mo|yr|tage?|monate?|jahre?)|ytd
     |(picture|image|photo|bild|slide|foto|seite|page) \d+ (of|von|de|/) \d+|[<>«»‹›←→]+
     |\S*(ubersicht|ansicht|verlauf|liste|vorschau|statistik|historie|suche|auszug|auswahl|kopf
     |protokoll|nachrichten|mitteilungen|bewertungen|meldungen|einstellungen)
@@ -5523,12 +5533,12 @@ def is_in_task(said: str, task: str, behind: Collection[str] = ()) -> bool:
     if len(said) < 3 and not said.isdigit():
         return False
     for sentence in re.split(SENTENCES_END, task.lower().replace("’", "'")):
-        words = [word.strip("\"'`“”„‚‘,;:!?().") for word in sentence.split()]
+        words = [word.strip("\"'`“”„‚‘,;:!?().#") for word in sentence.split()]
         if FORBIDDING.isdisjoint(words):
             kept = filterfalse(ARTICLES.__contains__, words) if behind else words
             line = f" {' '.join(kept)} "
             for verb in behind or [""]:
-                if f" {verb} {said.lower()} ".replace("  ", " ") in line:
+                if f" {verb} {said.lower().strip('#')} ".replace("  ", " ") in line:
                     return True
     return False
 
@@ -5603,7 +5613,7 @@ LOOKING = {
         afficher, voir, chercher, rechercher, trouver, filtrer, trier, aperçu, plus d'+, plus de+,
         détails, détail, aide, suivant, suivante, suivants, précédent, précédente, actualiser,
         comparer, agrandir, réduire, choisir
-        ver, mostrar, buscar, filtrar, ordenar, detalle, detalles, ayuda, siguiente, anterior,
+        ver, leer, lire, leggi, lees, ler, läs, czytaj, mostrar, buscar, filtrar, ordenar, detalle, detalles, ayuda, siguiente, anterior,
         comparar, ampliar, elegir
         mostra, visualizza, vedi, cerca, filtra, ordina, dettagli, aiuto, successivo, precedente,
         aggiorna, confronta, exibir, pesquisar, detalhes, ajuda, próximo, próxima, atualizar
@@ -5636,7 +5646,7 @@ LOOKING = {
         close popup, close pop-up, close preview, close search, close filter, close filters,
         close sidebar, close message, close image, close video, close player, close details,
         close overlay, close banner, minimize, maximize, =enlarge,
-        =properties, =options, =settings, =preferences, =new, =menu, =actions, =more actions,
+        =flip card, =shuffle, =properties, =options, =settings, =preferences, =new, =menu, =actions, =more actions,
         =toggle sidebar, =toggle navigation, =toggle menu, =toggle panel, =continue, =photo,
         =new tab, =new window, full screen,
         fullscreen, =focus mode, =reader mode, =reader view, =page setup, =print preview,
@@ -6349,7 +6359,7 @@ run | enters=yes | program=<EXPLORER> | owned= | runner= | in=<ITEMS> | kind=|ru
 run | does=<A_CLICK>|enter | program=<BROWSERS> | title=downloads?.* | label=<RUNNABLE>
 run | does=<A_CLICK>|enter | label=.+ | kind=|runs | control=.*\b(attachments?|anlagen?|anhang)\b.*
 run | does=<A_CLICK>|enter | program=<BROWSERS>|<MAILS> | kind=|runs | title=(?!<UPLOADS>$).*
-     | label=(.*\n)?(open|offnen|open file|datei offnen|ouvrir( le fichier)?)\W*
+     | in=(?!list item).* | label=(.*\n)?(open|offnen|open file|datei offnen|ouvrir( le fichier)?)\W*
 run | enters=yes | program=<EXPLORER> | runner= | label=<RUNNABLE>
 run | enters=yes | program=<EXPLORER> | opened=<A_CLICK>\(<RUNNABLE>
 unknown | plain= | looks=|leads | does=<PRESSES>|enter|space
@@ -6831,6 +6841,9 @@ def names_closing(does: str, window: Window) -> Iterator[str]:
         yield fold(f"{verb} {name}")
 
 
+A_SHORTCUT = r"\((ctrl|alt|shift|f\d)[^()]{,20}\)"  # behind a label, as in "Bold (Ctrl+B)"
+
+
 def label_pressed(attempt: Attempt) -> str:
     """As the model calls it, and on the last line as Windows does."""
     does = does_of(attempt)
@@ -6849,7 +6862,8 @@ def label_pressed(attempt: Attempt) -> str:
         names = [entry.name] if has_form("AN_ENTRY", f"{entry.role}: {entry.name}") else []
     elif opens or does == "space" or not attempt.act.types:
         names += true_names(attempt.known)
-    return "\n".join(map(fold_label, filter(None, names)))
+    labels = [re.sub(rf" ?{A_SHORTCUT}$", "", fold_label(name)) for name in filter(None, names)]
+    return "\n".join(labels)
 
 
 def has_lost(attempt: Attempt, window: Window) -> bool:
