@@ -4674,7 +4674,7 @@ EDITORS (winword|excel|powerpnt|onenote|notepad|notepad\+\+|wordpad|mspaint|code
 TERMINALS <SHELLS>|(pythonw?[\d.]*|py|ipython|node|[gn]?vim\S*|\w*emacs|rgui|rterm
     |octave\S*|scilab\S*|wx?maxima|gnuplot\w*|blender)\.exe
 ADMINS (consent|credentialuibroker)\.exe
-WARDENS (smartscreen|msiexec|systemreset)\.exe
+WARDENS (systemsettingsadminflows|smartscreen|msiexec|systemreset)\.exe
 CHAT_TITLES .*\b(whatsapp|telegram|slack|discord|messenger|teams|google chat|signal|wechat)\b.*
 CARDS .*\b(card ?number|cvv2?|cvc2?|security code|kartennummer|prufziffer|numero de (la )?(carte
     |tarjeta)|kortnummer|numer karty|kart numarasi|iban|tan|otp|one-time (code|password))\b.*
@@ -4738,7 +4738,7 @@ SAVES (.*\n)?(save|speichern|enregistrer|guardar|zapisz|coxpahиtь|保存)\b(?!
 ADDRESS_BAR .*(address and search|address field|adressfeld|address bar|enter (an?\s
     |web\s)*address|adress- und such|adresse eingeben|adressleiste|barre d.adresse
     |saisir une adresse|direcciones|aдpechaя|地址).*
-LINES .*\b(terminal|console|konsole|immediate|direkt(bereich|fenster)|shell|repl|prompt
+LINES .*\b(terminal|cli|console|konsole|immediate|direkt(bereich|fenster)|shell|repl|prompt
     |command (line|window)|befehlszeile)\b.*
 RUN_TITLES microsoft visual basic.*|.*\b(cloud ?shell|web terminal|ttyd|command palette)\b.*
     |.*\b(idle shell|libreoffice basic|(script|python|script-fu|lua|macro|javascript|js
@@ -4818,7 +4818,7 @@ WARNS .*(permanently|(can ?not|can't|never) be (undone|recovered|restored|revers
     |(will|is going to) be (deleted|removed|lost|gone|closed|erased|cancel+ed|wiped|reset|destroyed
     |sent|shared|submitted|charged|billed|published|transferred|replaced|overwritten)|for good\b
     |lose (all|your|access)|no (way|going) back|you (sign|agree|accept the)\b|binding|unwiderruflich
-    |nicht (ruckgangig|wiederhergestellt)|(wird|werden) (\S+ ){,4}(geloscht|geschlossen|entfernt
+    |nicht (ruckgangig|wiederhergestellt)|(wird|werden) (\S+ ){,8}(geloscht|geschlossen|entfernt
     |storniert|gesendet|ubermittelt|verschickt|ubertragen|belastet|gebucht|uberschrieben|ersetzt)
     |(gehen|geht) (\S+ )?verloren|raderas|tas bort|forsvinner|slettes|mistes|verwijderd|usuniet\w*
     |smaz\w*|poistetaan|silinecek|eliminat[oi]|apagad\w*|excluid\w*|fur immer|verbindlich
@@ -4827,6 +4827,24 @@ WARNS .*(permanently|(can ?not|can't|never) be (undone|recovered|restored|revers
     |warnung:|warning:|achtung:|attention ?:|no se puede deshacer|se (eliminara|perdera|borrara
     |cancelara|cerrara)n?|sin vuelta|per sempre
     |verra eliminat\w*|na zawsze|zostanie usunie\w*).*
+# What says that a press here counts at once, asks nobody, or is the last one; and the labels of
+# presses that go on, which a text may explain, as in "Next signs the contract".
+CLICKING \b(click|tap|press|select|pick|choos|choice|touch|klick|antipp|anklick|angeklickt|druck|auswahl|auswahl|clic|cliqu|appuy|toc[ac]|toque|pulsa|premi|premendo|klik|aanvink|tryck|trykk|nacisn|haжa|haжm|kлиk|koppint|kattint|paina|tikla|dokun)\w*|押|누르|클릭|点击|單擊|タッフ|クリック
+AT_ONCE .*((<CLICKING>)[^;]{,90}(\b(at once|immediately|instantly|right away|straight away|as soon as|takes? effect|(is|are) final|(abge|ge|ver)?(bucht|geben|loscht|kauft|sendet|stellt)|sends|sells|buys|books|calls|rings|deletes|releases
+    |publishes|signs|transfers|accepts|ruft|wahlt|meldet|sofort|umgehend|direkt\w*|unmittelbar|immediatement|aussitot|inmediatamente|al instante|en cuanto|subito|immediatamente|all'istante|onmiddellijk|meteen|direct|omedelbart|straks|umiddelbart|natychmiast|od razu|cpaзy|hemeдлehho|azonnal|heti|valittomasti|hemen|aninda|imediatamente|na hora)\b|すく|即座|直ちに|바로|즉시|立即|立刻|马上)|(\b(at once|immediately|instantly|right away|straight away|as soon as|takes? effect|(is|are) final|(abge|ge|ver)?(bucht|geben|loscht|kauft|sendet|stellt)|sends|sells|buys|books|calls|rings|deletes|releases
+    |publishes|signs|transfers|accepts|ruft|wahlt|meldet|sofort|umgehend|direkt\w*|unmittelbar|immediatement|aussitot|inmediatamente|al instante|en cuanto|subito|immediatamente|all'istante|onmiddellijk|meteen|direct|omedelbart|straks|umiddelbart|natychmiast|od razu|cpaзy|hemeдлehho|azonnal|heti|valittomasti|hemen|aninda|imediatamente|na hora)\b|すく|即座|直ちに|바로|즉시|立即|立刻|马上)[^;]{,90}(<CLICKING>)|\b((no|without) (further )?confirmation
+    |ohne (ruckfrage|nachfrage|bestatigung)|takes? effect (at once|immediately|within)
+    |(changes?|changed|selections?|visibility|anderung\w*|andringen|modifiche|endring\w*) (\w+ )?(at once
+    |immediately|sofort|direkt|subito)|mit klick|mit (dem|einem) klick|one[- ]click (buy|purchase|order)\w*
+    |sofortkauf|auto[- ]commit)\b).*
+LAST_STEP .*\b((last|final) step|letzter schritt|letzte seite|derniere etape|ultimo pas(o|so)
+    |krok ostatni|laatste stap|sista steget|(step|schritt|etape|paso|passo|krok|stap) (?P<last>\d{1,2})
+    (of|von|sur|de|di|z|van|/) (?P=last))\b.*
+ABOUT_TO .*\b((you are|you're) about to|sie sind dabei|vous etes sur le point|esta a punto de
+    |stai per|u staat op het punt)\b.*
+GOING next|continue|done|finish|ok(ay)?|go( ahead)?|start|proceed|sure|complete|weiter|fertig|los|loslegen|starten|fortfahren|abschliessen|ok, weiter|suivant|continuer|terminer|d'accord|siguiente|continuar|listo|finalizar|vale|avanti|continua|fine|va bene|fatto|proximo|concluir|tudo bem|sim|volgende|doorgaan|klaar|verder|dalej|gotowe|zakoncz|nasta|fortsatt|klar|neste|fullfor|næste|færdig|seuraava|valmis|tovabb|kesz|pokracovat|hotovo|ileri|devam|tamam|дaлee|гotobo|пpoдoлжиtь|次へ|完了|続ける|다음|완료|계속|下一步|完成|继续|确定|(continue|go on|keep) reading|weiterlesen
+GOES_ON_SAID .*\b(to|um|pour|para|per|om) (continue|proceed|go on|start|begin|fortzufahren|continuer
+    |continuar|continuare|door te gaan)\W*
 # What says that no is no way out, and the one answer to a box that only tells something.
 LOST_BY_NO .*\b(sichern|apply|commit|ubernehmen|publish|before|bevor|pending|wait|again|stay|remain
     |contin\w+|bleiben|fortsetzen|rester|seguir|keep|undo|restore|recover\w*|behalten
@@ -4840,7 +4858,7 @@ ASKS <WARNS>|.*\?([\W\u3000-\uffff].*)?|.*\b(access(es)? to your|zugreifen|acced
 CANCELS cancel|abbrechen|annuler|cancelar|anuluj|otmeha|取消|annulla|annuleren|avbryt|deny|ablehnen
     |annuller|peruuta|zrusit|iptal|vazgec|megse|renunta|akypo|скасувати|キャンセル|취소
 DISCARDS (discard|verwerfen|descartar|ignorer|scarta|verwerp|odrzuc)( \S+)?|anderungen verwerfen
-DECLINES <CANCELS>|(go )?back|close|(maybe )?later|not now|dismiss|never ?mind|(stay|keep|no)\b.*
+DECLINES <CANCELS>|(that|this) (was not|wasn't|is not|isn't) me|das war ich nicht|negar|weigeren|(go )?back|close|(maybe )?later|not now|dismiss|never ?mind|(stay|keep|no)\b.*
     |(not|don't) .*|zuruck|schliessen|spater|nein|nicht .*|behalten|retour|fermer|plus tard|non
     |atras|cerrar|wstecz|nie|нет|hazaд|否
 SHELL_ITEMS this pc|dieser pc|recycle bin|papierkorb|network|netzwerk|control panel
@@ -4936,7 +4954,7 @@ PERSONAL .*\b(night|dark|light|themes?|colou?rs?|brightness|volume|sounds?|mute|
     |flugmodus|brillo|luminosit\w+|jasnosc|helderheid|ljusstyrka|lysstyrke|brilho|parlaklik)\b.*
 # Pages of banks and shops' last steps, and of what administrators do; programs that are such.
 WEIGHTY (?!(?!.*(checkout|kasse|paypal)).*power ?bank).*(\b|online)(bank\w*|\w*sparkasse|banque
-    |banco|banca|paypal|checkout|kasse|payments?|virement|uber|lyft|trade|trading|trade republic
+    |banco|banca|paypal|checkout|kasse|payments?|virement|uber|lyft|casino|roulette|roleta|ruleta|poker|betting|sportwetten|trade|trading|trade republic
     |brok\w+|binance|coinbase|kraken|robinhood|ebay|auction\w*|przelew|havale|bonifico|transfer\w*
     |uberweisung\w*|wallet|crypto\w*|uniswap|admin\w*|dashboard|jenkins|pipelines?|azure|aws
     |kubernetes|phpmyadmin|adminer|cpanel|plesk|docusign|elster|invoices?|settings|einstellungen
@@ -5147,7 +5165,10 @@ POLITE (please|kindly|just|also|now|first|finally|next|after(ward)?s?|(can|could
 ASKING (whether|what|which|whom?|whose|where|when|why|how|wie\w*|was|wo(her|hin)?|wann|wer|wen|wem
     |wessen|warum|wieso|weshalb|welche\w*|ob|comment|combien|quand|(le|la|les)?quel\w*|pourquoi
     |que(?! (tu|vous|ils?|elles?|l[aeo]s?|el|se)\b| l')|qui|quoi|qu'\S+|ou|como|cuando|cuant\w*
-    |cual\w*|donde|quien\w*)
+    |cual\w*|donde|quien\w*|(what|how|where|who|when)s|quant[aeio]s?|qua(l|le|li|is)|quando|quem|onde|cosa
+    |che|chi|perche|hoe(veel)?|welke?|wat|waar|wanneer|vad|hva|hvad|vem|hvem|hvor\w*|hvornar|hur|nar|nar|vilken
+    |co|kto|gdzie|kiedy|jak|ile|ktory|kdo|kde|kdy|kolik|mika|mita|missa|milloin|montako|melyik|mikor|hol
+    |mennyi|ne kadar|kac|hangi|nerede|ckoльko|гдe|koгдa|kakoи|kakaя|kakиe|чto|kto|пoчemy)
 BEFORE_A_NOUN (the|an?|its?|their|my|our|your|his|her|all|any|both|this|that|these|those|der|die
     |das|den|dem|des|eine?\w?|seine?\w?|ihre?\w?|meine?\w?|unsere?\w?|le|la|les|une?|du|leurs?
     |s[ae]s?|mon|ma|mes|el|los|las|una|su|sus|mi|mis|\d\S*)
@@ -5176,7 +5197,8 @@ WATCHES (?!.*(?<!how )(?<!what )\b(to|pour|para|zum?) <VERBS>)(<POLITE>\s){,6}((
     |ve (al?|si)|lee|leer|busca\w*|encuentra\w*|encontrar|muestra\w*|mostrar\w*|ensena\w*|di(me|game
     |nos)|decir(me|nos)|dame (el|la|los|las)|cierra|comprueba\w*|comprobar|verifica\w*|compara\w*
     |visita\w*|saber|averigua\w*|abn|abra|ac|anoiξe|apn|apne|apri|avaa|bekijk|beratta|biдkpии|bul
-    |cerca|ckaжи|consulte|controleer|controlla|deschide|diga|dimmi|encontre|etsi|fammi vedere|finn
+    |list(e|a|s)?|summari[sz]e|explain|describe|preview|count|compte|policz|guarda(?= (a |l))|guck\w*|ler|ver|vezi|bak|laat|zien
+    |.*\b(bak|goster)|.*(見て|教えて|確認して|調へて|읽어줘|확인해줘|알려줘|보여줘|찾아줘)\W*|(看|查|找|读|告诉我).*|.*(多少|几点|几个|吗|何日|いつ|とこ|いくら).*|cerca|ckaжи|consulte|controleer|controlla|deschide|diga|dimmi|encontre|etsi|fammi vedere|finn
     |fortell|fortæl|goster|haиди|hitta|katso|keresd|kerro|kijk|kolla|lees|leggi|leggimi|leia|leta
     |lue|læs|mostra|mostrami|mostre|mutasd|najdi|nayta|nyisd|oku|olvasd|oppna|otevri|otkpoи|otworz
     |pokaz|powiedz|precti|procure|przeczytaj|sag mig|shfaq|sjekk|sog|sok|soyle|sprawdz|tarkista|tjek
@@ -5301,11 +5323,11 @@ GETS (download|export|herunterladen|exportieren|telecharger|exporter|descargar|e
 DOWNLOADS (.*\n)?(<GETS>\b(?!'|\s(speed|cent(er|re)|manager|folder|history|guide|page|area)s?\b).*
     |[^\n]*\s<GETS>\W*|.*\S\.(?!(com|url|js|website)\b)(zip|7z|rar|tar|gz|docx?|xlsx?|pptx?|odt|ods
     |odp|rtf|epub|ics|vcf|torrent|<RUNS>)(\W.*)?)
-KEPT_AT_ONCE .*(google docs|google sheets|google slides|autosaved|automatisch gespeichert
+KEPT_AT_ONCE .*(automatisches speichern|autosave on|google docs|google sheets|google slides|autosaved|automatisch gespeichert
     |word online|confluence|notion|onenote|obsidian|sticky notes|kurznotizen|google keep
     |docx? - (saved|gespeichert|enregistre|guardado|salvato|opgeslagen|sparad|zapisano)
     |notes - icloud|evernote|simplenote|joplin|logseq|standard notes|airtable|dropbox paper|quip
-    |figma|miro|access)\b.*
+    |figma|miro|(?<!easy )access)\b.*
 """,
     PATTERNS,
 )
@@ -5717,7 +5739,7 @@ ACTING = {
         invoice, issue, keep, kill, launch, lay off, lease, leave, lend, levy, lift, like, link,
         lock, log call, log a call, meet now, migrate, mint, mount, mute, neutralize, notarize,
         nudge, nullify, offboard, offer, onboard, optimise, optimize, opt in, opt out, order,
-        overrule, override, pair, pardon, park, patch, pin, place, poke, post, postpone, power,
+        overrule, override, synchronize, synchronise, pair, pardon, park, patch, pin, place, poke, post, postpone, power,
         prescribe, present, proceed, process, procure, prolong, provision, pull, punch in,
         punch out, quarantine, quick print, quit, ratify, reactivate, reallocate, reassign,
         rebuild, recreate, reindex, relaunch, rerun, re-run, reprocess, reschedule, recall,
@@ -5958,6 +5980,12 @@ answer | bidden= | cancels=yes | does=<A_CLICK>|space | in=(split )?button | dia
      | runner= | title=(?!<FORM_SHOWS>$|<FILTERS>$).* | about=(?!<FILE_FIELDS>$).+
      | label=(.*\n)?(<OKAY>|<GOES_ON_THERE>|apply|start|iniciar|starten|<KEEPS>)\W*
 answer | in=(split )?button | dialog=(?!left).* | does=<A_CLICK>|enter|space | about=<WARNS>
+answer | announced=yes | does=<PRESSES>|enter|space
+answer | about=<AT_ONCE> | does=<PRESSES>|space | dialog=(?!left).* | looks=|leads
+     | in=(?!edit|document|combo box|text|window|title bar|scroll|pane|group).+
+answer | about=<AT_ONCE> | enters=yes | in=edit|spinner|combo box | control=(?!<SEARCHING>).*
+answer | about=<LAST_STEP>|<ABOUT_TO> | does=<A_CLICK>|enter|space | label=(.*\n)?(<GOING>)\W*
+     | in=(split )?button|link
 answer | in= | control= | does=enter|space|alt\+\w
      | title=(confirm\w*|warning|question|attention|bestatigen|warnung|frage|are you sure.*)
 answer | in= | control= | does=<A_CLICK> | label=(?!(.*\n)?<LEAVING>$).+
@@ -5999,7 +6027,7 @@ run | program=<EXPLORER> | does=<A_CLICK>|enter|space | in=menu item | dialog=(?
 move | does=ctrl\+[xyz] | in=<ROWS> | owned=yes
 move | label=(.*\n)?(cut|ausschneiden|couper|cortar|wytnij|bыpeзatь|剪切)\W* | program=<EXPLORER>
 move | does=drag | in=(list|tree) item
-move | does=drag | in=<ROWS>| | program=<MAILS>
+move | does=drag | in=<ROWS>| | program=<MAILS>|<SYSTEM_TOOLS>
 move | does=drag | in=(?!list$|tree$|table$)(<ROWS>)| | program=<EXPLORER>
 move | does=drag | in=(?!(<DRAGGED_THERE>)$).+ | program=<BROWSERS>|<CHATS>|<MAILS>
 move | does=drag | in=|field | title=<CALENDARS>
@@ -6133,10 +6161,11 @@ share | title=.*\b(google (accounts|konten)|comptes google|device activation)\b.
      | about=.*(cancel|abbrechen|annuler|back to safety|user code).*
      | label=(.*\n)?(continue|continuer|weiter|allow)\W*
 share | program=<BROWSERS> | in=(split )?button|link | does=<A_CLICK>|enter|space
-     | label=(.*\n)?(<AGREEING>|(allow|approve|grant|authori[sz]e|confirm|akzeptieren|zulassen
+     | label=(.*\n)?(<AGREEING>|(<GOING>)\W*|(allow|approve|grant|authori[sz]e|confirm|akzeptieren|zulassen
     |erlauben|zustimmen|accepter|autoriser|permitir|consenti|accetta)\b.*)
      | about=.*\b(wants? (to )?access|access(es)? to your|permissions requested
-    |angeforderte berechtigungen|zugriff auf (ihr|dein)\w*|acceder a (votre|vos|tu|su)
+    |angeforderte berechtigungen|zugriff auf (ihr|dein)\w*|acceder a (votre|vos|tu|su)|ac(c)?es(so)? a
+    |remote management|administracion remota|device management|mdm
     |vuole accedere|wil toegang)\b.*
 share | program=<BROWSERS> | in=(split )?button | does=<A_CLICK>|enter|space
      | label=(.*\n)?(next|continue|confirm|weiter|fortfahren|suivant|continuer|siguiente)\W*
@@ -6155,10 +6184,10 @@ pay | program=<BROWSERS> | in=(split )?button | does=<A_CLICK>|enter|space
     |desde)\b)(?=[^;]*\b(orders?|transfers?|booking|subscription|fee|charged?|billed|a month
     |per month|monthly|a year|per year|yearly|uberweisung|bestellung|abo|gebuhr|im monat
     |monatlich|pro monat|im jahr|jahrlich|virement|commande|abonnement|par mois|transferencia
-    |pedido|al mes|suscripcion|bonifico|ordine|przelew|zamowienie)\b)(?=[^;]*([$€£¥₽]\s?\d
-    |\d\s?([€₽]|eur|usd|gbp|chf|pln)\b|\d\s?€)).*
-     | label=(.*\n)?((next|continue|ok|okay|go|done|finish|start|proceed|weiter|fertig|los
-    |loslegen|starten|suivant|continuer|siguiente|continuar|avanti|continua|dalej)\W*)
+    |pedido|al mes|suscripcion|bonifico|ordine|przelew|zamowienie
+    |addebito|al mese|platnosc|miesiecznie|abonament|abonnement|assinatura|por mes|пoдпиcka|b mecяц
+    |mese)\b)(?=[^;]*([$€£¥₽]\s?\d|\d\s?([€₽]|eur|usd|gbp|chf|pln|zl|kr|ft|huf|czk|kc|tl)\b|\d\s?[€₽])).*
+     | label=(.*\n)?(<GOING>)\W*
 unknown | bidden= | acts=yes | does=<PRESSES>|enter|space | dialog=(?!left).* | in=(split )?button
     |menu item|control|switch | label=(?!(.*\n)?<WHOLE_MENUS>\W*$).+ | program=(?!<EXPLORER>).*
 unknown | bidden= | label=<TO_DO> | does=<PRESSES>|enter|space | dialog=(?!left).* | looks=
@@ -6225,12 +6254,14 @@ terminal | runner=shell | does=(shift\+)?.|space | holds=<PROMPTS>
 terminal | runner=shell | does=(shift\+)?[ynajos] | holds=
 terminal | runner=shell | text=(ZZ|:(w|x|q|!)).*
 terminal | runner=shell | does=shift\+z | last=shift\+z
+terminal | runner=shell | does=ctrl\+d
 overwrite | runner=shell | does=ctrl\+[sox] | title=.*\b(nano|pico|micro|joe|emacs)\b.*
 terminal | does=right_click|ctrl\+(shift\+)?v|shift\+insert|open_app | program=<TERMINALS>
 terminal | program=<TERMINALS> | label=<PASTES_LABEL>
 password | text=.+ | in=|field | title=<PASSWORD_TITLES>
 password | text=.*\d.* | named= | in=edit|combo box|field | control=<CARDS>
 password | does=<A_CLICK>|enter|space | control=.*(••|\*\*\*).* | in=(list|menu) item
+password | text=.+ | named= | control=.*\b((recovery|seed|secret) (phrase|words)|mnemonic|private key)\b.*
 secret | text=.*\{\{\s*\w+\s*\}\}.*
 password | program=<SAFES> | does=ctrl\+(shift\+)?[a-z]|double_click|(double|triple)_click\(.*
 password | program=<SAFES> | does=<A_CLICK>|enter|space | in=(split )?button|menu item
@@ -6293,6 +6324,9 @@ run | program=<START>|<LAUNCHERS> | does=<A_CLICK>|enter | in=list item|button|m
      | control=(?!((<SHOWN_PROGRAMS>)(, .*)?|<LOOKING>|all( apps)?|power|unnamed)$).+
 run | program=<START>|<LAUNCHERS> | does=ctrl\+shift\+enter|(alt|ctrl)\+\d
 run | title=.*\bma[ck]ros?\b.* | owned=yes | enters=yes
+run | program=<EDITORS> | control=.*\bma[ck]ros?: .* | does=<PRESSES>|enter|space
+run | program=<EXPLORER> | does=(double|triple)_click|enter | in=<ITEMS>
+     | holds=.*(\.exe\b|(?i:shortcut|verkn|raccourci|collegamento|acceso directo|snelkoppeling|skr).*).*
 run | title=.*\bma[ck]ros?\b.* | does=enter|space|alt\+\w
 run | program=<EDITORS> | does=<PRESSES>|enter|space | in=(split )?button|image|group
      | label=(.*\n)?(((command|toggle|option) ?)?button|(rounded )?rectangle|oval|picture|graphic
@@ -6383,6 +6417,9 @@ run | plain= | does=f[589]|f12|((ctrl|alt|shift)\+)+(f([35-9]|1[12])|enter)|ctrl
 unknown | plain= | in=(?!(<FIELDS_THERE>)$).*
      | does=(?!(<FREE_KEYS>)$)((ctrl|alt|shift)\+)+\S+|f[24-9]|f1[12]|insert|num\w+|add|subtract
 unknown | plain= | in=<ROWS> | does=space
+unknown | plain= | bidden= | enters=yes | in=edit|spinner | holds=.+ | control=(?!<SEARCHING>).*
+     | dialog=(?!left).*
+unknown | bidden= | in=(split )?button | control=unnamed | does=<PRESSES>|enter|space
 answer | dialog=line|form | runner= | does=<A_CLICK>|enter|space | in=(split )?button
      | path=.*[^\n].* | label=(?!(.*\n)?(<FORM_GOES_ON>)$).+ | about=(?!<FILE_FIELDS>$).+
      | title=(?!<FORM_SHOWS>$).* | program=(?!<EDITORS>).*
@@ -6412,8 +6449,8 @@ unknown | bidden= | in=<CHOICES> | does=<CHOOSES> | about=(?!<LEADS_ON>$).*
      | control=(?!.*\b(<NARROWS>|<PLAYS>)\b|<PERSONAL>$).*
 unknown | bidden= | in=combo box | text=.+ | named= | about=(?!<LEADS_ON>$).*
      | control=(?!.*\b(<NARROWS>|<PLAYS>)\b|<FINDING>|<ADDRESS_BAR>|<FILE_FIELDS>).* | runner=
-unknown | bidden= | in=checkbox|switch | does=<PRESSES>|space | wanted= | dialog=(?!left).*
-     | program=<BROWSERS> | about=(?!<LEADS_ON>$).* | control=(?!.*\b(<NARROWS>|<PLAYS>)\b).*
+unknown | bidden= | in=checkbox|switch | does=<PRESSES>|space | dialog=(?!left).*
+     | program=<BROWSERS>|<CHATS>|<MAILS> | about=(?!<LEADS_ON>$).* | control=(?!.*\b(<NARROWS>|<PLAYS>)\b).*
 unknown | bidden= | title=<PREFERENCES> | in=list item|menu item | program=<BROWSERS>
      | does=<A_CLICK>|enter|space | dialog=(?!left).* | control=(?!.*\b(<NARROWS>)\b|<LEAVING>$).*
 unknown | bidden= | title=<PREFERENCES> | in=<CHOICES>|checkbox|switch
@@ -6557,6 +6594,7 @@ changes | does=(shift\+)?.|space|delete|backspace | in=<CELLS> | holds=.+ | open
 FORM_PARTS = frozenset("tab, tabs, radio button, slider, spinner, list, tree, table".split(", "))
 TEXT_ONLY = frozenset("text, image, title bar, button".split(", "))
 ANSWERS_MOST = 7
+ANNOUNCED_LEAST = 15  # characters that a text has besides, which says what a press does
 BESIDE_MOST = 4
 # What says which button answers a message box.
 ANSWERING_WORDS = frozenset(
@@ -6586,6 +6624,21 @@ def kind_of_dialog(attempt: Attempt, window: Window, facts: Mapping[str, str], l
         return ""
     answers = sum(not has_form("CLOSING", one.name) for one in attempt.buttons)
     return "asks" if 1 < answers <= ANSWERS_MOST else ""
+
+
+def is_announced(attempt: Attempt, label: str) -> bool:
+    """Tells whether a text of the window says what going on does, as "Next signs it for both"."""
+    goes_on = has_form("GOING", label)
+    if not goes_on or is_in_task(label, attempt.task, ANSWERING_WORDS):
+        return False
+    said = re.escape(label) if label >= "\u3000" else rf"\b{re.escape(label)}\b"
+    texts = [fold(one.name) for one in attempt.inside if one.role in ("text", "group", "pane")]
+    return any(
+        len(text) > len(label) + ANNOUNCED_LEAST
+        and re.search(said, text)
+        and not has_form("GOES_ON_SAID", text)
+        for text in texts
+    )
 
 
 def answers_there(attempt: Attempt, label: str) -> bool:
@@ -6685,6 +6738,7 @@ def facts_of_dialog(
         "dialog": dialog,
         "cancels": "yes" if names else "",
         "decides": "yes" if decides else "",
+        "announced": "yes" if is_announced(attempt, label) else "",
     }
 
 
@@ -6935,7 +6989,7 @@ TITLE_BAR = 40  # so many pixels from its top a window is moved by
 # that gets it, field if it is typed into, empty if unknown), control (the name of where it ends);
 # title, titled (told: the task bids what it says, as "print" does), program; owned (yes of a dialog), about (what it says); line (with what is typed now),
 # opened, last (see Typed); named (yes of a text that the task names), path (see lines_there); kind
-# (see kind_of_item); lost (yes: see has_lost); decides, cancels (yes: see facts_of_dialog), carried
+# (see kind_of_item); lost (yes: see has_lost); decides, cancels, announced (yes: see facts_of_dialog), carried
 # (yes: all that it hits is in the task); dialog (asks, line, left), runner (what runs a line there)
 # and runs (what the act has Windows run); unanswered, holds_secret (yes: see Attempt), sends (yes:
 # see SENDS), toggles (yes: it is on or off), unsent (yes: it holds what no task named), across
@@ -8200,6 +8254,12 @@ def gate_controls(actuator: Actuator, attempt: Attempt) -> Attempt:
             )
     does = keys_of(attempt.act) or attempt.act.name
     matters = {role for role in roles if has_form("MATTERS", role)}
+    if any(
+        has_form("SENDS", f"{one.program} {one.class_name}")
+        or not has_form("PLAIN", f"{one.program} {one.title}")
+        for one in attempt.reached
+    ):  # what may say what a press in it does
+        matters |= roles & {"list item", "link", "tab", "image"}
     if does in OPENERS:
         matters |= roles & ROW_ROLES
     told_by = [window for window in attempt.reached if matters or is_dialog(window)]
