@@ -7426,12 +7426,22 @@ Switch = Callable[..., None]  # presses or releases a key or a button
 class Nobody:
     """Stands for the person where nobody is there to hear or to answer; Person is another."""
 
+    @property
+    def is_there(self) -> bool:
+        """Tells whether somebody can be asked for a yes."""
+        return False
+
+    @property
+    def silence(self) -> str:
+        """Says why a yes was not given, and no no either."""
+        return "Nobody answered" if self.is_there else "Nobody can be asked here"
+
     def say(self, text: str) -> None:
         """Tells a line."""
 
     def allows(self, question: str, switch: str) -> bool | None:
         """Asks for a yes to an act, which `switch` would have allowed; None for no answer."""
-        return False
+        return None
 
     def vouches(self, question: str) -> bool | None:
         """Asks for a yes to the end; None for no answer."""
@@ -8183,7 +8193,7 @@ def gate_confirm(actuator: Actuator, attempt: Attempt) -> Attempt:
             actuator.refusals.remove(known)
         if not answer:
             actuator.refusals.append(known)
-            why = "Nobody answered whether this is allowed"
+            why = f"{actuator.person.silence} whether this is allowed"
             if answer is False:
                 why = "The person did not allow this"
             raise ToolError(
@@ -19685,6 +19695,11 @@ class Person(Nobody):
     inbox: Inbox = field(default_factory=Inbox)
     by_box: bool = False  # where Windows has one, even without a terminal
 
+    @property
+    def is_there(self) -> bool:
+        by_box = self.by_box and isinstance(self.desktop, WindowsDesktop)
+        return by_box or _person_is_there()
+
     def say(self, text: str) -> None:
         self.logger.say(text)
 
@@ -19692,7 +19707,7 @@ class Person(Nobody):
         allowed = self._says_yes(question, "allows it", self.config.confirm_wait)
         if allowed is None:
             advice = f'--set "allow_risky={switch}" allows just this, --confirm never everything'
-            self.terminal.say(f"not allowed: {question} Nobody answered; {advice}.", 0)
+            self.terminal.say(f"not allowed: {question} {self.silence}; {advice}.", 0)
         return allowed
 
     def vouches(self, question: str) -> bool | None:
@@ -19703,8 +19718,7 @@ class Person(Nobody):
         return self._says_yes(f"{question} [y/N]", "says that it is", wait_s)
 
     def _says_yes(self, question: str, what: str, wait_s: float) -> bool | None:
-        by_box = self.by_box and isinstance(self.desktop, WindowsDesktop)
-        if not (by_box or _person_is_there()):
+        if not self.is_there:
             return None
         how = f"y and Enter {what}; anything else or {wait_s:g} s does not."
         answer = self._asked(question, how, wait_s)

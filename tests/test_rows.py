@@ -1429,7 +1429,8 @@ class Picked(RowsCase):
         self.assertEqual((code, self.book.records), (1, [("A", "Bern"), ("C", "Chur")]), out)
         self.assertEqual(self.outcomes(), ["done", "failed", "done"])
         self.assertIn(
-            "Nobody answered whether this is allowed (delete)", self.results()[1]["sentence"]
+            "Nobody can be asked here whether this is allowed (delete)",
+            self.results()[1]["sentence"],
         )
 
 
