@@ -19899,6 +19899,11 @@ class ShownStep:
         return is_plain and control is not None and control.is_list and control.value is not None
 
     @property
+    def example(self) -> str | None:
+        """Gives what it leaves its list with, as far as that was read."""
+        return self.args.get("text", (self.seen.control or NO_CONTROL).value)
+
+    @property
     def picks(self) -> bool:
         """Tells whether it is a click on one of several, maybe to tick it."""
         control = self.seen.control or NO_CONTROL
@@ -19912,6 +19917,8 @@ class ShownStep:
         if self.tool == "click":
             self.checked = now.checked
         if self.is_of_list and now.value:
+            if now.value != self.example:  # it was an entry that was clicked
+                self.seen = self.seen._replace(is_late=False)
             self.tool = "type_text"
             self.args["text"] = now.value
 
@@ -20059,7 +20066,9 @@ class Recorder:
         if not near(seen.place, note.place):
             there = [other for other in seen.others if other.rect.contains(note.place)]
             control = min(there, key=lambda other: other.rect[2:], default=None)
-            if not (is_same and same_control(control, self.controls.one(note.place))):
+            # By now a list that covered it may be gone.
+            is_known = is_same and not self._dropped
+            if not (is_known and same_control(control, self.controls.one(note.place))):
                 return before
         elif not is_same:  # what was pressed is gone by now
             control = None
@@ -20138,7 +20147,12 @@ class Recorder:
             is_itself = same_control(seen.control, last.seen.control)
             hit = {pressed.window, seen.window.handle if seen.window else 0}
             # What drops down from it is a window, too, and no usual one.
-            if is_itself or not hit <= {0, *(window.handle for window in self.eyes.windows())}:
+            is_entry = not hit <= {0, *(window.handle for window in self.eyes.windows())}
+            if not (is_itself or is_entry) and seen.is_late and self._dropped:
+                # If it picked nothing else, it may have hit what lies below.
+                last.seen = last.seen._replace(is_late=True)
+                is_entry = True
+            if is_itself or is_entry:
                 self._dropped = is_itself and not self._dropped
                 return
         within_ms = self.eyes.desktop.double_click_ms()
@@ -20149,8 +20163,8 @@ class Recorder:
             last.checked = None
             return
         step = self._add(CLICKS[pressed.what], args, seen, pressed.ms, position=pressed.place)
-        self._dropped = True  # if it is a list
         box = seen.control
+        self._dropped = box is None or box.role == "combo box"
         # Until it is read. A menu's item is gone by then, and its step is a click in any case.
         if step and is_left and box and box.role in TICKED and box.checked is not None:
             step.checked = box.role == "radio button" or not box.checked

@@ -255,6 +255,32 @@ class Steps(RecorderCase):
         steps = self.shown(self.hand.click("City:"), iter([press] + [[]] * 12))
         self.assertEqual(steps, ['type text "Bern"'])
 
+    def test_a_click_behind_a_list_that_has_dropped_down_is_the_lists_or_on_nothing_that_is_known(
+        self,
+    ) -> None:
+        """Nobody looked there before it, and the list is gone when Windows says what was hit."""
+        city = replace(CITY, role="combo box", fixed=True, value="Bern")
+        below = agent.middle_of(TICK.rect)
+
+        def picks(value: str, window: int) -> Iterator[list[Note]]:
+            self.form._cursor = below
+            self.form.controls["City:"] = replace(city, value=value)
+            yield [Note("left", down, below, 0, window=window) for down in (True, False)]
+            yield from [[]] * 12
+
+        for window in (0, WINDOW.handle):
+            for value, role, gaps in (("Basel", "combo box", 0), ("Bern", None, 1)):
+                with self.subTest(window=window, value=value):
+                    self.form.controls = {"City:": city, "Paid": TICK}
+                    opens = self.hand.click("City:")
+                    # The step after it is the person's, and known.
+                    steps = self.shown(opens, picks(value, window), self.hand.click("Paid"))
+                    self.assertEqual(steps, [f'type text "{value}"', 'click "Paid"'])
+                    places = [line for line in self.written() if line["kind"] == "place"]
+                    roles = [place["control"]["role"] for place in places]
+                    self.assertEqual(roles, [role, "checkbox"])
+                    self.assertEqual(self.recorder.gaps[TOO_QUICK], gaps)
+
     def test_enter_leaves_a_line_and_is_a_line_break_in_a_text_of_several(self) -> None:
         hand = self.hand
         steps = self.shown(hand.click("Name:"), hand.type("Anna"), hand.press("enter"))
