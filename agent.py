@@ -12997,7 +12997,7 @@ class Step:
     def control(self) -> Control:
         """Gives its control, as far as that is kept."""
         role = self.target.get("role") or "pane"
-        value = "" if self.target.get("empty", True) else UNKNOWN  # that somebody else typed
+        value = "" if self.target.get("empty", True) else NO_TEXT  # which no text has
         return Control(self.target.get("name", ""), role, NOWHERE, value=value)
 
     def aimed_at(self, target: JsonDict) -> Step:
@@ -13015,6 +13015,18 @@ class Step:
         return self.target.get("name") or "the field"
 
     def with_value(self, text: str) -> Step:
+    def in_place_of(self, control: Control | None, own: str) -> Step:
+        """Has what it types, also nothing, take the place of what was not there then.
+
+        That is a line, or what this program typed, its `own`: anything else of several lines is a
+        document.
+        """
+        held = (control.text or "") if control else ""
+        is_old = held and ("\n" not in held or held in own)
+        if not (is_old and "text" in self.act.args and self.target["empty"]):
+            return self
+        return replace(self, act=self.act.with_args(clear=True))
+
         """Returns the same with another text to type, or another thing to pick.
 
         Raises AgentError for what cannot be typed, or picked.
@@ -13241,6 +13253,7 @@ def shown_step_here(step: Step, place: Place, before: Step | None) -> Step:
     then = step.target
     act = step.act
     role = then["role"]
+    own = place.controls.actuator.typed.own
     program = step.place.program
     frame = place.frame
     windows = {
@@ -13262,7 +13275,7 @@ def shown_step_here(step: Step, place: Place, before: Step | None) -> Step:
         focus = place.controls.one(None)
         if role and focus and not found_again({**then, "row": []}, [focus]):
             raise ToolError(f"the keyboard is in {quoted_control(focus)}, not in {then['name']!r}")
-        return replace(step, act=in_place_of(act, focus, then, place.controls))
+        return step.in_place_of(focus, own)
     if not role or act.name == "drag":  # where that goes to nothing names, either
         refuse_other_pixels(replace(step, place=NO_PLACE), place)
         return step
@@ -13275,22 +13288,10 @@ def shown_step_here(step: Step, place: Place, before: Step | None) -> Step:
     if not frame.area.contains(point):
         raise ToolError(f"{quoted_control(control)} is out of sight")
     act = act.with_args(position=to_grid(point, frame.area))
-    act = in_place_of(act, control, then, place.controls)
     done = step.checked is not None and step.checked == control.checked
     if control.is_list and "text" in act.args:
         done = (control.value or "") == act.text
-    return replace(step, act=act, done=done)
-
-
-def in_place_of(act: Act, control: Control | None, then: JsonDict, controls: ControlCheck) -> Act:
-    """Has what an act types, also nothing, take the place of what was not there then.
-
-    That is a line, or what this program typed: anything else of several lines is a document.
-    """
-    held = (control.text or "") if control else ""
-    is_old = "\n" not in held or held in controls.actuator.typed.own
-    types = "text" in act.args and then["empty"]
-    return act.with_args(clear=True) if types and held and is_old else act
+    return replace(step, act=act, done=done).in_place_of(control, own)
 
 
 def refuse_other_pixels(step: Step, place: Place) -> None:
@@ -14803,6 +14804,16 @@ class Repeat(Loop):
         super().__init__(run)
         self.way = way
         self.deed: Deed | None = None  # of this turn, but for what only needs another look
+def field_of(run: Run, step: Step) -> Control | None:
+    """Finds what a step types into, if a window of its program has it."""
+    there = None
+    for window in run.eyes.desktop.windows():  # the one in front comes first
+        is_of_it = "text" in step.act.args and window.program == step.place.program
+        if step.target.get("role") and is_of_it:
+            there = there or found_again(step.target, run.controls.known(window))
+    return there
+
+
         self.repairs: list[str] = []  # what was found elsewhere
         self.set_again: set[int] = set()  # steps whose box was not as they left it
         for step in way.steps:
@@ -20816,10 +20827,7 @@ class RowRepeat(Repeat):
 
     def value_of(self, step: Step) -> str | None:
         """Reads the field of a step, and notes that it can be read."""
-        there = None
-        for window in self.run.eyes.desktop.windows():  # the one in front comes first
-            if step.target["role"] and window.program == step.place.program:
-                there = there or found_again(step.target, self.run.controls.known(window))
+        there = field_of(self.run, step)
         value = there.text if there else None
         if value is not None:
             self.table.readable.add(step.called)
@@ -20891,19 +20899,25 @@ def ask_about_table(run: Run, table: Table) -> None:
     found: dict[str, list[str]] = {}
     config = replace(run.config, dry_run=True, controls="off")  # nothing is looked at, nor done
     hands = replace(run.actuator, config=config, typed=Typed(), foreseen=set())
-    for step in [*table.steps] * 2:  # a row begins with what the one before has left
-        there = (step.place.title, step.place.program)
-        windows = [one for one in run.eyes.windows() if (one.title, one.program) == there]
-        window = next(iter(windows), Window(0, *there))
+    steps = []
+    for step in table.steps:
+        there = field_of(run, step)
+        now = step.in_place_of(there, run.actuator.typed.own)
+        # Of a field that was empty when it was shown, and is not, what it holds would be lost.
+        steps.append((now, there if there and now is not step else step.control))
+    for step, control in steps * 2:  # a row begins with what the one before has left
+        place = (step.place.title, step.place.program)
+        windows = [one for one in run.eyes.windows() if (one.title, one.program) == place]
+        window = next(iter(windows), Window(0, *place))
         site = run.controls.known(window) if step.act.secret_names else ()
         frame = replace(NO_LOOK.frame, window=window)
         acts = [*Typing(ControlCheck(hands), step.act, frame, []).steps()]
-        if step.control.role == "combo box":  # maybe one from which it is chosen
+        if control.role == "combo box":  # maybe one from which it is chosen
             acts.append(replace(step.act, name="press_key", args={"key": "down"}))
         named = {"text": f"{{{step.value}}}"} if step.value and step.act.text else {}
-        risks = found.setdefault(f"{step.act.with_args(**named).in_words()} in {there[0]!r}", [])
+        risks = found.setdefault(f"{step.act.with_args(**named).in_words()} in {place[0]!r}", [])
         for act in acts:
-            risks += hands.foresee(act, window, step.control, site)
+            risks += hands.foresee(act, window, control, site)
     risky = [f"{act} ({', '.join(dict.fromkeys(risks))})" for act, risks in found.items() if risks]
     each = f"of each: {'; '.join(risky) or 'nothing risky'}"
     what = each if table.steps else "the first one is done by the model"

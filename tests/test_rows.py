@@ -1391,6 +1391,31 @@ class Weightier(RowsCase):
             name: replace(one, program="crm.exe")
             for name, one in {**self.book.controls, "Bern": bern}.items()
         }
+    def test_a_yes_is_for_saving_over_what_a_field_holds_when_it_is_asked_for(self) -> None:
+        """Also where the field was empty when it was shown, or what was typed then has any sign."""
+        city = {"text": "Basel", "element_name": "City:"}
+        replaces = {"text": "What now?", "clear": True, "element_name": "City:"}
+        for shown, held, is_risky in (
+            (city, "", False),
+            (city, "What stood there", True),
+            (replaces, "What stood there", True),
+        ):
+            with self.subTest(shown=shown, held=held):
+                self.book = Book(self.clock)
+                self.book.controls["OK"] = replace(OK, name="Save")
+                field = ("City:", "edit", {"tool": "type_text", "args": shown, "value": "city"})
+                self.shown(STEPS[0], field, STEPS[2], program="soffice.exe", title="Customers")
+                journal = self.run_folder() / "turns.jsonl"
+                told = journal.read_text("utf-8").replace('"OK"', '"Save"')
+                if shown is replaces:
+                    told = told.replace('"empty": true', '"empty": false')
+                journal.write_text(told, "utf-8")
+                self.book.hold("City:", held)
+                code, out = self.asked(self.table("A;Bern", "B;Chur"), "y")
+                self.assertEqual(self.book.records, [("A", "Bern"), ("B", "Chur")], out)
+                risky = "2 rows, of each: click \"Save\" in 'Customers' (overwrite)."
+                self.assertEqual(risky in " ".join(out.split()), is_risky, out)
+
         with (
             mock.patch("tests.test_rows.WINDOW", window),
             mock.patch("tests.test_recording.WINDOW", window),
