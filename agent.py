@@ -14337,16 +14337,22 @@ def is_shown(
     return False
 
 
-def texts_shown(run: Run, lasting: bool = False) -> list[tuple[str, str]]:
-    """Lists what Windows shows, of what is `lasting` alone: what it is called, and the text."""
-    run.eyes.zoom(None)
-    look = run.eyes.look(f"turn_{run.progress.turn:04d}_facts")
-    controls = run.controls.known(look.frame.window)
+def texts_shown(
+    eyes: Eyes, check: ControlCheck, window: Window | None = None, lasting: bool = False
+) -> list[tuple[str, str]]:
+    """Lists what a window, else the one in front, shows: what each is called, and the text.
+
+    Of what is `lasting` it lists nothing else, of the others the titles of all windows, too.
+    """
+    if window is None:
+        eyes.zoom(None)
+        window = eyes.look(f"turn_{eyes.logger.turn:04d}_facts").frame.window
+    controls = check.known(window)
     known = [("list", row.name) for row in controls if row.role in ROW_ROLES]
     if not lasting:
         known += [(control.name, control.value or "") for control in controls]
-        for window in run.eyes.windows():
-            known += product(("title", "window", "dialog"), [window.title])
+        for other in eyes.windows():
+            known += product(("title", "window", "dialog"), [other.title])
     return known
 
 
@@ -14369,7 +14375,7 @@ def as_believed(run: Run, outcome: Outcome) -> Outcome:
     with suppress(Win32Error):  # a locked screen proves nothing
         if files_prove(run, file_facts(task, *checks)):
             return outcome
-        known = texts_shown(run)
+        known = texts_shown(run.eyes, run.controls)
         if checks and all(is_shown(check, known, task) for check in checks):
             return outcome
     if not refused:
@@ -14967,11 +14973,6 @@ def field_of(run: Run, step: Step) -> Control | None:
             run.logger.say(f"The way of {name} is left to the model: {why.text}")
             done = "; ".join(str(step.act) for step in way.steps[: way.next])
             run.session.remind(WAY_LEFT.format(cut(done, 600) or "nothing", why.text))
-
-    def join_later(self) -> None:
-        """Looks for its next places again, now that the model has acted."""
-        self.way.left = False
-        self.way.reach += 1
 
 
 ####################################################################################################
@@ -16060,8 +16061,9 @@ def run_agent(
                 touched = progress.touched
                 loop = loop or begin(run)
                 turn(run, loop)
-                if way and progress.touched > touched:
-                    way.join_later()
+                if way and progress.touched > touched:  # its next places are looked for again
+                    way.way.left = False
+                    way.way.reach += 1
             run.logger.tell(progress)
             run.clock.sleep(run.config.turn_delay)
     except End as end:
@@ -19910,9 +19912,9 @@ class ShownStep:
         return is_plain and control is not None and control.is_list and control.value is not None
 
     @property
-    def example(self) -> str | None:
-        """Gives what it leaves its list with, as far as that was read."""
-        return self.args.get("text", (self.seen.control or NO_CONTROL).value)
+    def example(self) -> str:
+        """Gives what it types or picks."""
+        return str(self.args.get("text", (self.seen.control or NO_CONTROL).name))
 
     @property
     def picks(self) -> bool:
@@ -19928,7 +19930,8 @@ class ShownStep:
         if self.tool == "click":
             self.checked = now.checked
         if self.is_of_list and now.value:
-            if now.value != self.example:  # it was an entry that was clicked
+            before = self.seen.control and self.seen.control.value
+            if now.value != self.args.get("text", before):  # it was an entry that was clicked
                 self.seen = self.seen._replace(is_late=False)
             self.tool = "type_text"
             self.args["text"] = now.value
@@ -20133,7 +20136,14 @@ class Recorder:
         if note.by_program:
             self.gaps["input that a program sent"] += 1
         if note.units:
-            self._turn_wheel(note)
+            tool = "scroll" if note.what == "wheel" else "hscroll"
+            ticks = round(note.units / 120) or (1 if note.units > 0 else -1)
+            last = self._last
+            if last and last.tool == tool and last.seen.place == note.place:
+                last.args["ticks"] += ticks
+            else:
+                seen = self._seen_before(note)
+                self._add(tool, {"ticks": ticks}, seen, position=note.place)
         elif note.what not in CLICKS:
             self._take_key(note)
         elif note.down:
@@ -20179,16 +20189,6 @@ class Recorder:
         # Until it is read. A menu's item is gone by then, and its step is a click in any case.
         if step and is_left and box and box.role in TICKED and box.checked is not None:
             step.checked = box.role == "radio button" or not box.checked
-
-    def _turn_wheel(self, note: Note) -> None:
-        tool = "scroll" if note.what == "wheel" else "hscroll"
-        ticks = round(note.units / 120) or (1 if note.units > 0 else -1)
-        last = self._last
-        if last and last.tool == tool and last.seen.place == note.place:
-            last.args["ticks"] += ticks
-        else:
-            seen = self._seen_before(note)
-            self._add(tool, {"ticks": ticks}, seen, position=note.place)
 
     def _take_key(self, note: Note) -> None:
         chord = "+".join([*note.held, note.what]) if note.what else ""
@@ -20332,6 +20332,14 @@ NO_NAME = (
 )
 HOW_ONE_SEES = "How does one see that it worked? (a sentence, a file, or Enter)"
 # What stays of a recording: of each step the name of its value, "" for none; and how success looks.
+NO_PROOF = (
+    "Now neither a file nor a window shows that, so that only the model can tell it of a row. Sure"
+    ' is a check such as: The list shows "..."'
+)
+NO_VALUE = "That is the same for each value: {} has to stand in it, else it proves no row."
+NOT_KEPT = "It has a secret, which is not kept, so that nobody can tell now whether that is so."
+IS_PROOF = "That is so now, and would prove that row without the model."
+ANOTHER = "Another check? (Enter keeps this one)"
 Kept = tuple[dict[int, str], str]
 
 
@@ -20405,13 +20413,41 @@ def ask_what_stays(recorder: Recorder, terminal: Terminal) -> Kept | None:
                 name = terminal.ask(NO_NAME + question)
             names[number] = plain_name(name)
     check = terminal.ask(HOW_ONE_SEES) if names else ""
-    values = {*map(squeezed, names.values())}
-    while lost := [name for name in COLUMN.findall(check) if squeezed(name) not in values]:
-        check = terminal.ask(f"No value is called {{{lost[0]}}}. {HOW_ONE_SEES}")
+    values = {name: steps[number].example for number, name in names.items() if name}
+    while check:
+        known = {*map(squeezed, values)}
+        lost = [name for name in COLUMN.findall(check) if squeezed(name) not in known]
+        if lost:
+            check = terminal.ask(f"No value is called {{{lost[0]}}}. {HOW_ONE_SEES}")
+            continue
+        doubt = why_unproven(recorder, check, values) if values else ""
+        if values and not doubt:
+            terminal.say(IS_PROOF, 0)
+        other = doubt and terminal.ask(f"{doubt} {ANOTHER}")
+        if not other:
+            break
+        check = other
     return names, check
 
 
 def plain_name(text: str) -> str:
+def why_unproven(recorder: Recorder, check: str, values: Mapping[str, str]) -> str:
+    """Says why what is there now would not prove a row with these values, else ""."""
+    if "{{" in check:
+        return NOT_KEPT
+    if not COLUMN.search(check):
+        return NO_VALUE.format(" or ".join(f"{{{name}}}" for name in values))
+    eyes = recorder.eyes
+    filled = partial(with_texts, values=values)
+    said = filled(check)
+    seen = recorder.steps[-1].seen.window
+    windows = [one for one in eyes.windows() if seen and one.program == seen.program]
+    shown = texts_shown(eyes, recorder.controls, next(iter(windows), seen or Window(0, "")))
+    rulings = rulings_by_files([said], {}, file_facts(said), "")
+    holds = {one.check: one.holds for one in rulings}
+    return "" if holds.get(said, is_shown(check, shown, check, filled)) else NO_PROOF
+
+
     """Makes a name of letters, digits and _ of a text, as long as a word or two."""
     return "_".join(re.findall(r"\w+", text))[:40]
 
@@ -20867,7 +20903,7 @@ class RowRepeat(Repeat):
         if not self.checks:
             return False
         decided = {one.check: one.holds for one in self.by_file() if one not in self.held}
-        shown = texts_shown(self.run, lasting)
+        shown = texts_shown(self.run.eyes, self.run.controls, lasting=lasting)
         for said, check in zip(self.table.checks, self.checks, strict=True):
             holds = decided.get(check, is_shown(said, shown, said, self.filled))
             if check == said or not holds:
