@@ -32,7 +32,8 @@ The file is divided into rooms, each under its banner. A room uses only itself a
     Actuator, Watcher, Person's input, Server answers, Model, Replies, Grammars, Grammar texts,
     Profiles, Journal, Session, Calibration, Eyes, Control check, Typing, Way, Deeds, Proof, Turns,
     Repeat, Two-agent loop, Chat loop, Story loop, Page, Report, Panel, As described, Described
-    panel, Check, Demo, MCP, Terminal, Recording, Showing, Rows, Options, Look back, Command line.
+    panel, Check, Demo, MCP, Terminal, Recording, Showing, Tables, Rows, Options, Look back,
+    Command line.
 """
 
 from __future__ import annotations
@@ -13014,7 +13015,6 @@ class Step:
         """Names what it is done to, as far as that is known."""
         return self.target.get("name") or "the field"
 
-    def with_value(self, text: str) -> Step:
     def in_place_of(self, control: Control | None, own: str) -> Step:
         """Has what it types, also nothing, take the place of what was not there then.
 
@@ -13027,6 +13027,7 @@ class Step:
             return self
         return replace(self, act=self.act.with_args(clear=True))
 
+    def with_value(self, text: str) -> Step:
         """Returns the same with another text to type, or another thing to pick.
 
         Raises AgentError for what cannot be typed, or picked.
@@ -13252,8 +13253,8 @@ def shown_step_here(step: Step, place: Place, before: Step | None) -> Step:
     """The same of a step that was shown; the box of the one `before` has to be as that left it."""
     then = step.target
     act = step.act
-    role = then["role"]
     own = place.controls.actuator.typed.own
+    role = then["role"]
     program = step.place.program
     frame = place.frame
     windows = {
@@ -14803,13 +14804,6 @@ EMPTY_QUOTE = re.compile(r"[\"“„«][\"”“»]")  # of a value that was giv
 WAY_LEFT = "DONE SO FAR, as in an earlier run of this task: {}. THEN CAME {}"
 
 
-class Repeat(Loop):
-    """The acts of an earlier run, while the screen is as it was before each of them."""
-
-    def __init__(self, run: Run, way: Way) -> None:
-        super().__init__(run)
-        self.way = way
-        self.deed: Deed | None = None  # of this turn, but for what only needs another look
 def field_of(run: Run, step: Step) -> Control | None:
     """Finds what a step types into, if a window of its program has it."""
     there = None
@@ -14820,6 +14814,13 @@ def field_of(run: Run, step: Step) -> Control | None:
     return there
 
 
+class Repeat(Loop):
+    """The acts of an earlier run, while the screen is as it was before each of them."""
+
+    def __init__(self, run: Run, way: Way) -> None:
+        super().__init__(run)
+        self.way = way
+        self.deed: Deed | None = None  # of this turn, but for what only needs another look
         self.repairs: list[str] = []  # what was found elsewhere
         self.set_again: set[int] = set()  # steps whose box was not as they left it
         for step in way.steps:
@@ -20331,7 +20332,6 @@ NO_NAME = (
     " already. A secret is typed into a field for passwords, or given as a column {{NAME}}. "
 )
 HOW_ONE_SEES = "How does one see that it worked? (a sentence, a file, or Enter)"
-# What stays of a recording: of each step the name of its value, "" for none; and how success looks.
 NO_PROOF = (
     "Now neither a file nor a window shows that, so that only the model can tell it of a row. Sure"
     ' is a check such as: The list shows "..."'
@@ -20340,6 +20340,7 @@ NO_VALUE = "That is the same for each value: {} has to stand in it, else it prov
 NOT_KEPT = "It has a secret, which is not kept, so that nobody can tell now whether that is so."
 IS_PROOF = "That is so now, and would prove that row without the model."
 ANOTHER = "Another check? (Enter keeps this one)"
+# What stays of a recording: of each step the name of its value, "" for none; and how success looks.
 Kept = tuple[dict[int, str], str]
 
 
@@ -20412,8 +20413,8 @@ def ask_what_stays(recorder: Recorder, terminal: Terminal) -> Kept | None:
             while name and ("{{" in name or not plain_name(name)):
                 name = terminal.ask(NO_NAME + question)
             names[number] = plain_name(name)
-    check = terminal.ask(HOW_ONE_SEES) if names else ""
     values = {name: steps[number].example for number, name in names.items() if name}
+    check = terminal.ask(HOW_ONE_SEES) if names else ""
     while check:
         known = {*map(squeezed, values)}
         lost = [name for name in COLUMN.findall(check) if squeezed(name) not in known]
@@ -20430,7 +20431,6 @@ def ask_what_stays(recorder: Recorder, terminal: Terminal) -> Kept | None:
     return names, check
 
 
-def plain_name(text: str) -> str:
 def why_unproven(recorder: Recorder, check: str, values: Mapping[str, str]) -> str:
     """Says why what is there now would not prove a row with these values, else ""."""
     if "{{" in check:
@@ -20448,15 +20448,22 @@ def why_unproven(recorder: Recorder, check: str, values: Mapping[str, str]) -> s
     return "" if holds.get(said, is_shown(check, shown, check, filled)) else NO_PROOF
 
 
+def plain_name(text: str) -> str:
     """Makes a name of letters, digits and _ of a text, as long as a word or two."""
     return "_".join(re.findall(r"\w+", text))[:40]
 
 
-def keep_recording(logger: ExecutionLogger, steps: Sequence[ShownStep], kept: Kept | None) -> str:
-    """Writes the steps that stay; of others nothing does. Gives the options to do them again."""
+def keep_recording(recorder: Recorder, terminal: Terminal) -> tuple[Kept | None, str]:
+    """Records, asks, and writes the steps that stay; of others nothing does.
+
+    Gives what stays, and the options to do it again.
+    """
+    show_once(recorder, terminal)
+    kept = ask_what_stays(recorder, terminal)
     names, check = kept or ({}, "")
+    logger = recorder.eyes.logger
     options = []
-    for number, step in enumerate(steps, 1):
+    for number, step in enumerate(recorder.steps, 1):
         name = names.get(number)
         if name is None:
             in_run(logger.folder, step.look.screenshot).unlink(missing_ok=True)
@@ -20469,7 +20476,7 @@ def keep_recording(logger: ExecutionLogger, steps: Sequence[ShownStep], kept: Ke
         text = f"Shown by the person in {count_of(len(names), 'step')}."
         checks = [Ruling(check, True, "the person says so")._asdict()] if check else []
         logger.tell(EndRecord(outcome="completed", text=text, turns=len(names), checks=checks))
-    return "".join(dict.fromkeys(options))
+    return kept, "".join(dict.fromkeys(options))
 
 
 DEMO_SHOWN = """
@@ -20508,26 +20515,12 @@ def demo_hand(eyes: Eyes) -> Iterator[list[Note]]:
 
 
 ####################################################################################################
-# Rows - what was shown, or is said in words, done for each row of a table, and told in a line each
+# Tables - the rows of a table, read and checked before anything is done for them
 ####################################################################################################
 
-# Begin to read with do_rows().
-
-# Behind number, values and the table's file, in newer results; no value has that column's name.
-RESULT_COLUMNS = ("outcome", "sentence", "seconds", "requests", "run")
-TABLE_COLUMN = "table (file)"
 DELIMITERS = "\t,;|"  # a table of one column, too, may have commas in its cells, but no tabs
 FAULTS_TOLD = 5
-FAILED_MOST = 3  # rows in a row, which end a table in any case
-TELLING = 3  # characters of a cell that are found in what was done by no chance
 SECRET_ROWS_MOST = 100  # since each of their values is looked for in all that is told
-# Of these the record is there, of others that are known it may be: none is entered again by itself.
-THERE = ("done", "skipped")
-NOT_BEGUN = "not begun"  # where it is recorded, another table had that row
-KNOWN = (*THERE, "unsure", "not proven", NOT_BEGUN)
-# What is clicked to type there, or to choose, and sends nothing.
-CHOOSING = FIELDS | PICKED.difference(["menu item"]) | {"checkbox", "tab", "list"}
-UNSENDING = ("type_text", "scroll", "scroll_at", "move")
 REPLACED_SIGN = b"\xef\xbf\xbd"  # stands in UTF-8 where another program lost a sign
 
 
@@ -20564,6 +20557,7 @@ class Table(Way):
     copy: Path | None = None  # of the results
     readable: set[str] = field(default_factory=set)  # fields that told once what they hold
     unused: list[str] = field(default_factory=list)  # columns of the file
+    delimiter: str = ","  # of the file, and so of its results
 
     def bar(self) -> str:
         """Tells how many rows are over, and how long the others may take."""
@@ -20574,8 +20568,11 @@ class Table(Way):
         return f"[{'#' * (20 * over // most):<20}] {over} of {most} rows{left}   "
 
 
-def lines_of_table(path: Path) -> list[list[str]]:
-    """Reads a table, its head first, but for empty lines; raises ConfigError for what is none."""
+def lines_of_table(path: Path) -> tuple[str, list[list[str]]]:
+    """Reads a table but for empty lines, its head first; raises ConfigError for what is none.
+
+    Gives its delimiter, too.
+    """
     try:
         data = path.read_bytes()
         text = text_in(data)
@@ -20584,7 +20581,7 @@ def lines_of_table(path: Path) -> list[list[str]]:
         text = io.StringIO(text, newline=None).getvalue().lstrip("\n")
         delimiter = max(DELIMITERS, key=text.partition("\n")[0].count)
         lines = csv.reader(io.StringIO(text), delimiter=delimiter, strict=True)
-        return [*filter(any, lines)] or [[]]
+        return delimiter, [*filter(any, lines)] or [[]]
     except OSError as error:
         raise ConfigError(f"The table {path} cannot be read: {error.strerror}.") from None
     except csv.Error:
@@ -20615,10 +20612,11 @@ def why_not_entered(table: Table, name: str, cell: str, known: Secrets) -> str:
     return ""
 
 
-def read_rows(options: Namespace, most: int, table: Table, known: Secrets) -> None:
+def read_rows(
+    options: Namespace, lines: Sequence[list[str]], most: int, table: Table, known: Secrets
+) -> None:
     """Reads the rows of a table and its secrets; raises ConfigError that tells its faults."""
-    path = Path(options.rows)
-    head, *lines = lines_of_table(path)
+    head, *lines = lines
     names = table.names
     for column in head:
         key = squeezed(column)
@@ -20639,7 +20637,7 @@ def read_rows(options: Namespace, most: int, table: Table, known: Secrets) -> No
     most = min(most, SECRET_ROWS_MOST) if table.hidden else most
     if not 0 < len(lines) <= most:
         faults.append(f"it has {count_of(len(lines), 'row')}, not 1 to {most} (--max-rows)")
-    rows: dict[str, RowRecord] = {}
+    rows: list[RowRecord] = []
     for number, line in enumerate([] if faults else lines, 1):
         if len(line) != len(head):
             faults.append(f"row {number} has {count_of(len(line), 'cell')}, not {len(head)}")
@@ -20651,13 +20649,11 @@ def read_rows(options: Namespace, most: int, table: Table, known: Secrets) -> No
             if fault:
                 faults.append(f"row {number}, {name}: {fault}")
         table.secrets[number] = {name: cells[name] for name in table.hidden}
-        row = RowRecord(number, {**cells, **table.hidden}, table=str(path.resolve()))
-        same = rows.setdefault(row.key, row)
-        if same is not row:
-            faults.append(f"row {number} is the same as row {same.line}: take one out")
+        file = str(Path(options.rows).resolve())
+        rows.append(RowRecord(number, {**cells, **table.hidden}, table=file))
     if faults:
-        raise ConfigError(f"{path} cannot be used: {'; '.join(faults[:FAULTS_TOLD])}.")
-    table.rows = [*rows.values()]
+        raise ConfigError(f"{options.rows} cannot be used: {'; '.join(faults[:FAULTS_TOLD])}.")
+    table.rows = rows
 
 
 def table_of(
@@ -20678,9 +20674,16 @@ def table_of(
             f"Nothing differs from row to row in {in_quotes(task, 60)}, or it is no recording: name"
             " what does in the task, as {city}, or show it once with --teach NAME."
         )
-    copy = Path(options.results) if options.results else None
-    table = Table(**vars(way), names=names, hidden=hidden, goes_on=options.rows_on, copy=copy)
-    read_rows(options, config.max_rows, table, known)
+    delimiter, lines = lines_of_table(Path(options.rows))
+    table = Table(
+        **vars(way),
+        names=names,
+        hidden=hidden,
+        goes_on=options.rows_on,
+        copy=Path(options.results) if options.results else None,
+        delimiter=delimiter if len(lines[0]) > 1 else ",",
+    )
+    read_rows(options, lines, config.max_rows, table, known)
     only: set[int] = set()
     most = len(table.rows)
     for part in (options.only_rows or f"1-{most}").split(","):
@@ -20690,6 +20693,14 @@ def table_of(
             told = f"such as 5-9,12, from 1 to {most}, not {options.only_rows!r:.62}"
             raise ConfigError(f"--only-rows takes {told}.")
         only.update(range(first, last + 1))
+    lines_of: dict[str, int] = {}
+    for row in table.rows:
+        same = lines_of.setdefault(row.key, row.line)
+        # By a secret, which may be all that tells two rows apart, a later run knows none of them.
+        if same != row.line and (hidden or {same, row.line} <= only):
+            told = f"row {row.line} is the same as row {same}: take one out"
+            told += "" if hidden else ", or name one of them with --only-rows"
+            raise ConfigError(f"{options.rows} cannot be used: {told}.")
     table.rows = [row for row in table.rows if row.line in only]
     known.hide_more(chain.from_iterable(row.items() for row in table.secrets.values()))
     for step in table.steps:
@@ -20701,6 +20712,26 @@ def table_of(
             step.value = None
     table.checks = [with_texts(check, hidden) for check in table.checks]
     return table
+
+
+####################################################################################################
+# Rows - what was shown, or is said in words, done for each row of a table, and told in a line each
+####################################################################################################
+
+# Begin to read with do_rows().
+
+# Behind number, values and the table's file, in newer results; no value has that column's name.
+RESULT_COLUMNS = ("outcome", "sentence", "seconds", "requests", "run")
+TABLE_COLUMN = "table (file)"
+FAILED_MOST = 3  # rows in a row, which end a table in any case
+TELLING = 3  # characters of a cell that are found in what was done by no chance
+# Of these the record is there, of others that are known it may be: none is entered again by itself.
+THERE = ("done", "skipped")
+NOT_BEGUN = "not begun"  # where it is recorded, another table had that row
+KNOWN = (*THERE, "unsure", "not proven", NOT_BEGUN)
+# What is clicked to type there, or to choose, and sends nothing.
+CHOOSING = FIELDS | PICKED.difference(["menu item"]) | {"checkbox", "tab", "list"}
+UNSENDING = ("type_text", "scroll", "scroll_at", "move")
 
 
 def in_spans(rows: Iterable[RowRecord], name: str) -> str:
@@ -20720,7 +20751,7 @@ def in_spans(rows: Iterable[RowRecord], name: str) -> str:
 def write_results(run: Run, table: Table) -> None:
     """Writes what became of the rows, and waits for the disk; raises AgentError."""
     text = io.StringIO(newline="")
-    lines = csv.writer(text)
+    lines = csv.writer(text, delimiter=table.delimiter)
     lines.writerow(["row", *table.names.values(), TABLE_COLUMN, *RESULT_COLUMNS])
     for row in table.rows:
         if row.outcome:
@@ -20744,7 +20775,7 @@ def write_results(run: Run, table: Table) -> None:
 
 def results_in(path: Path) -> Iterator[RowRecord]:
     """Gives the rows of a file of results, none of an empty one; ConfigError for any other."""
-    head, *lines = lines_of_table(path)
+    _, (head, *lines) = lines_of_table(path)
     end = -len(RESULT_COLUMNS)
     is_ours = head[:1] + head[end:] == ["row", *RESULT_COLUMNS]
     if head and not (is_ours and {*map(len, lines)} <= {len(head)}):
@@ -21783,9 +21814,7 @@ def teach(options: Namespace, config: Config, actuator: Actuator, terminal: Term
                 actuator.desktop, config, terminal.clock, Stop(), secrets=actuator.secrets
             )
             recorder = Recorder(Eyes(hands, logger), ControlCheck(hands), terminal.say)
-            show_once(recorder, terminal)
-            kept = ask_what_stays(recorder, terminal)
-            given = keep_recording(logger, recorder.steps, kept)
+            kept, given = keep_recording(recorder, terminal)
         if not kept[0]:
             logger.close()
             shutil.rmtree(logger.folder)
