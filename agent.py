@@ -32,7 +32,8 @@ The file is divided into rooms, each under its banner. A room uses only itself a
     Actuator, Watcher, Person's input, Server answers, Model, Replies, Grammars, Grammar texts,
     Profiles, Journal, Session, Calibration, Eyes, Control check, Typing, Way, Deeds, Proof, Turns,
     Repeat, Two-agent loop, Chat loop, Story loop, Page, Report, Panel, As described, Described
-    panel, Check, Demo, MCP, Terminal, Recording, Showing, Rows, Options, Look back, Command line.
+    panel, Check, Demo, MCP, Terminal, Recording, Showing, Tables, Rows, Options, Look back,
+    Command line.
 """
 
 from __future__ import annotations
@@ -7573,12 +7574,22 @@ Switch = Callable[..., None]  # presses or releases a key or a button
 class Nobody:
     """Stands for the person where nobody is there to hear or to answer; Person is another."""
 
+    @property
+    def is_there(self) -> bool:
+        """Tells whether somebody can be asked for a yes."""
+        return False
+
+    @property
+    def silence(self) -> str:
+        """Says why a yes was not given, and no no either."""
+        return "Nobody answered" if self.is_there else "Nobody can be asked here"
+
     def say(self, text: str) -> None:
         """Tells a line."""
 
     def allows(self, question: str, switch: str) -> bool | None:
         """Asks for a yes to an act, which `switch` would have allowed; None for no answer."""
-        return False
+        return None
 
     def vouches(self, question: str) -> bool | None:
         """Asks for a yes to the end; None for no answer."""
@@ -8336,7 +8347,7 @@ def gate_confirm(actuator: Actuator, attempt: Attempt) -> Attempt:
             actuator.refusals.remove(known)
         if not answer:
             actuator.refusals.append(known)
-            why = "Nobody answered whether this is allowed"
+            why = f"{actuator.person.silence} whether this is allowed"
             if answer is False:
                 why = "The person did not allow this"
             raise ToolError(
@@ -13150,7 +13161,7 @@ class Step:
     def control(self) -> Control:
         """Gives its control, as far as that is kept."""
         role = self.target.get("role") or "pane"
-        value = "" if self.target.get("empty", True) else UNKNOWN  # that somebody else typed
+        value = "" if self.target.get("empty", True) else NO_TEXT  # which no text has
         return Control(self.target.get("name", ""), role, NOWHERE, value=value)
 
     def aimed_at(self, target: JsonDict) -> Step:
@@ -13166,6 +13177,18 @@ class Step:
     def called(self) -> str:
         """Names what it is done to, as far as that is known."""
         return self.target.get("name") or "the field"
+
+    def in_place_of(self, control: Control | None, own: str) -> Step:
+        """Has what it types, also nothing, take the place of what was not there then.
+
+        That is a line, or what this program typed, its `own`: anything else of several lines is a
+        document.
+        """
+        held = (control.text or "") if control else ""
+        is_old = held and ("\n" not in held or held in own)
+        if not (is_old and "text" in self.act.args and self.target["empty"]):
+            return self
+        return replace(self, act=self.act.with_args(clear=True))
 
     def with_value(self, text: str) -> Step:
         """Returns the same with another text to type, or another thing to pick.
@@ -13393,6 +13416,7 @@ def shown_step_here(step: Step, place: Place, before: Step | None) -> Step:
     """The same of a step that was shown; the box of the one `before` has to be as that left it."""
     then = step.target
     act = step.act
+    own = place.controls.actuator.typed.own
     role = then["role"]
     program = step.place.program
     frame = place.frame
@@ -13415,7 +13439,7 @@ def shown_step_here(step: Step, place: Place, before: Step | None) -> Step:
         focus = place.controls.one(None)
         if role and focus and not found_again({**then, "row": []}, [focus]):
             raise ToolError(f"the keyboard is in {quoted_control(focus)}, not in {then['name']!r}")
-        return replace(step, act=in_place_of(act, focus, then, place.controls))
+        return step.in_place_of(focus, own)
     if not role or act.name == "drag":  # where that goes to nothing names, either
         refuse_other_pixels(replace(step, place=NO_PLACE), place)
         return step
@@ -13428,22 +13452,10 @@ def shown_step_here(step: Step, place: Place, before: Step | None) -> Step:
     if not frame.area.contains(point):
         raise ToolError(f"{quoted_control(control)} is out of sight")
     act = act.with_args(position=to_grid(point, frame.area))
-    act = in_place_of(act, control, then, place.controls)
     done = step.checked is not None and step.checked == control.checked
     if control.is_list and "text" in act.args:
         done = (control.value or "") == act.text
-    return replace(step, act=act, done=done)
-
-
-def in_place_of(act: Act, control: Control | None, then: JsonDict, controls: ControlCheck) -> Act:
-    """Has what an act types, also nothing, take the place of what was not there then.
-
-    That is a line, or what this program typed: anything else of several lines is a document.
-    """
-    held = (control.text or "") if control else ""
-    is_old = "\n" not in held or held in controls.actuator.typed.own
-    types = "text" in act.args and then["empty"]
-    return act.with_args(clear=True) if types and held and is_old else act
+    return replace(step, act=act, done=done).in_place_of(control, own)
 
 
 def refuse_other_pixels(step: Step, place: Place) -> None:
@@ -14490,16 +14502,22 @@ def is_shown(
     return False
 
 
-def texts_shown(run: Run, lasting: bool = False) -> list[tuple[str, str]]:
-    """Lists what Windows shows, of what is `lasting` alone: what it is called, and the text."""
-    run.eyes.zoom(None)
-    look = run.eyes.look(f"turn_{run.progress.turn:04d}_facts")
-    controls = run.controls.known(look.frame.window)
+def texts_shown(
+    eyes: Eyes, check: ControlCheck, window: Window | None = None, lasting: bool = False
+) -> list[tuple[str, str]]:
+    """Lists what a window, else the one in front, shows: what each is called, and the text.
+
+    Of what is `lasting` it lists nothing else, of the others the titles of all windows, too.
+    """
+    if window is None:
+        eyes.zoom(None)
+        window = eyes.look(f"turn_{eyes.logger.turn:04d}_facts").frame.window
+    controls = check.known(window)
     known = [("list", row.name) for row in controls if row.role in ROW_ROLES]
     if not lasting:
         known += [(control.name, control.value or "") for control in controls]
-        for window in run.eyes.windows():
-            known += product(("title", "window", "dialog"), [window.title])
+        for other in eyes.windows():
+            known += product(("title", "window", "dialog"), [other.title])
     return known
 
 
@@ -14522,7 +14540,7 @@ def as_believed(run: Run, outcome: Outcome) -> Outcome:
     with suppress(Win32Error):  # a locked screen proves nothing
         if files_prove(run, file_facts(task, *checks)):
             return outcome
-        known = texts_shown(run)
+        known = texts_shown(run.eyes, run.controls)
         if checks and all(is_shown(check, known, task) for check in checks):
             return outcome
     if not refused:
@@ -14950,6 +14968,16 @@ EMPTY_QUOTE = re.compile(r"[\"“„«][\"”“»]")  # of a value that was giv
 WAY_LEFT = "DONE SO FAR, as in an earlier run of this task: {}. THEN CAME {}"
 
 
+def field_of(run: Run, step: Step) -> Control | None:
+    """Finds what a step types into, if a window of its program has it."""
+    there = None
+    for window in run.eyes.desktop.windows():  # the one in front comes first
+        is_of_it = "text" in step.act.args and window.program == step.place.program
+        if step.target.get("role") and is_of_it:
+            there = there or found_again(step.target, run.controls.known(window))
+    return there
+
+
 class Repeat(Loop):
     """The acts of an earlier run, while the screen is as it was before each of them."""
 
@@ -15110,11 +15138,6 @@ class Repeat(Loop):
             run.logger.say(f"The way of {name} is left to the model: {why.text}")
             done = "; ".join(str(step.act) for step in way.steps[: way.next])
             run.session.remind(WAY_LEFT.format(cut(done, 600) or "nothing", why.text))
-
-    def join_later(self) -> None:
-        """Looks for its next places again, now that the model has acted."""
-        self.way.left = False
-        self.way.reach += 1
 
 
 ####################################################################################################
@@ -16203,8 +16226,9 @@ def run_agent(
                 touched = progress.touched
                 loop = loop or begin(run)
                 turn(run, loop)
-                if way and progress.touched > touched:
-                    way.join_later()
+                if way and progress.touched > touched:  # its next places are looked for again
+                    way.way.left = False
+                    way.way.reach += 1
             run.logger.tell(progress)
             run.clock.sleep(run.config.turn_delay)
     except End as end:
@@ -19854,6 +19878,11 @@ class Person(Nobody):
     inbox: Inbox = field(default_factory=Inbox)
     by_box: bool = False  # where Windows has one, even without a terminal
 
+    @property
+    def is_there(self) -> bool:
+        by_box = self.by_box and isinstance(self.desktop, WindowsDesktop)
+        return by_box or _person_is_there()
+
     def say(self, text: str) -> None:
         self.logger.say(text)
 
@@ -19861,7 +19890,7 @@ class Person(Nobody):
         allowed = self._says_yes(question, "allows it", self.config.confirm_wait)
         if allowed is None:
             advice = f'--set "allow_risky={switch}" allows just this, --confirm never everything'
-            self.terminal.say(f"not allowed: {question} Nobody answered; {advice}.", 0)
+            self.terminal.say(f"not allowed: {question} {self.silence}; {advice}.", 0)
         return allowed
 
     def vouches(self, question: str) -> bool | None:
@@ -19872,8 +19901,7 @@ class Person(Nobody):
         return self._says_yes(question, "says that it is", wait_s)
 
     def _says_yes(self, question: str, what: str, wait_s: float) -> bool | None:
-        by_box = self.by_box and isinstance(self.desktop, WindowsDesktop)
-        if not (by_box or _person_is_there()):
+        if not self.is_there:
             return None
         how = f"y and Enter {what}; anything else or {wait_s:g} s does not."
         answer = self._asked(question, how, wait_s)
@@ -20054,6 +20082,11 @@ class ShownStep:
         return is_plain and control is not None and control.is_list and control.value is not None
 
     @property
+    def example(self) -> str:
+        """Gives what it types or picks."""
+        return str(self.args.get("text", (self.seen.control or NO_CONTROL).name))
+
+    @property
     def picks(self) -> bool:
         """Tells whether it is a click on one of several, maybe to tick it."""
         control = self.seen.control or NO_CONTROL
@@ -20067,6 +20100,9 @@ class ShownStep:
         if self.tool == "click":
             self.checked = now.checked
         if self.is_of_list and now.value:
+            before = self.seen.control and self.seen.control.value
+            if now.value != self.args.get("text", before):  # it was an entry that was clicked
+                self.seen = self.seen._replace(is_late=False)
             self.tool = "type_text"
             self.args["text"] = now.value
 
@@ -20214,7 +20250,9 @@ class Recorder:
         if not near(seen.place, note.place):
             there = [other for other in seen.others if other.rect.contains(note.place)]
             control = min(there, key=lambda other: other.rect[2:], default=None)
-            if not (is_same and same_control(control, self.controls.one(note.place))):
+            # By now a list that covered it may be gone.
+            is_known = is_same and not self._dropped
+            if not (is_known and same_control(control, self.controls.one(note.place))):
                 return before
         elif not is_same:  # what was pressed is gone by now
             control = None
@@ -20268,7 +20306,14 @@ class Recorder:
         if note.by_program:
             self.gaps["input that a program sent"] += 1
         if note.units:
-            self._turn_wheel(note)
+            tool = "scroll" if note.what == "wheel" else "hscroll"
+            ticks = round(note.units / 120) or (1 if note.units > 0 else -1)
+            last = self._last
+            if last and last.tool == tool and last.seen.place == note.place:
+                last.args["ticks"] += ticks
+            else:
+                seen = self._seen_before(note)
+                self._add(tool, {"ticks": ticks}, seen, position=note.place)
         elif note.what not in CLICKS:
             self._take_key(note)
         elif note.down:
@@ -20293,7 +20338,12 @@ class Recorder:
             is_itself = same_control(seen.control, last.seen.control)
             hit = {pressed.window, seen.window.handle if seen.window else 0}
             # What drops down from it is a window, too, and no usual one.
-            if is_itself or not hit <= {0, *(window.handle for window in self.eyes.windows())}:
+            is_entry = not hit <= {0, *(window.handle for window in self.eyes.windows())}
+            if not (is_itself or is_entry) and seen.is_late and self._dropped:
+                # If it picked nothing else, it may have hit what lies below.
+                last.seen = last.seen._replace(is_late=True)
+                is_entry = True
+            if is_itself or is_entry:
                 self._dropped = is_itself and not self._dropped
                 return
         within_ms = self.eyes.desktop.double_click_ms()
@@ -20304,21 +20354,11 @@ class Recorder:
             last.checked = None
             return
         step = self._add(CLICKS[pressed.what], args, seen, pressed.ms, position=pressed.place)
-        self._dropped = True  # if it is a list
         box = seen.control
+        self._dropped = box is None or box.role == "combo box"
         # Until it is read. A menu's item is gone by then, and its step is a click in any case.
         if step and is_left and box and box.role in TICKED and box.checked is not None:
             step.checked = box.role == "radio button" or not box.checked
-
-    def _turn_wheel(self, note: Note) -> None:
-        tool = "scroll" if note.what == "wheel" else "hscroll"
-        ticks = round(note.units / 120) or (1 if note.units > 0 else -1)
-        last = self._last
-        if last and last.tool == tool and last.seen.place == note.place:
-            last.args["ticks"] += ticks
-        else:
-            seen = self._seen_before(note)
-            self._add(tool, {"ticks": ticks}, seen, position=note.place)
 
     def _take_key(self, note: Note) -> None:
         chord = "+".join([*note.held, note.what]) if note.what else ""
@@ -20461,6 +20501,14 @@ NO_NAME = (
     " already. A secret is typed into a field for passwords, or given as a column {{NAME}}. "
 )
 HOW_ONE_SEES = "How does one see that it worked? (a sentence, a file, or Enter)"
+NO_PROOF = (
+    "Now neither a file nor a window shows that, so that only the model can tell it of a row. Sure"
+    ' is a check such as: The list shows "..."'
+)
+NO_VALUE = "That is the same for each value: {} has to stand in it, else it proves no row."
+NOT_KEPT = "It has a secret, which is not kept, so that nobody can tell now whether that is so."
+IS_PROOF = "That is so now, and would prove that row without the model."
+ANOTHER = "Another check? (Enter keeps this one)"
 # What stays of a recording: of each step the name of its value, "" for none; and how success looks.
 Kept = tuple[dict[int, str], str]
 
@@ -20534,11 +20582,39 @@ def ask_what_stays(recorder: Recorder, terminal: Terminal) -> Kept | None:
             while name and ("{{" in name or not plain_name(name)):
                 name = terminal.ask(NO_NAME + question)
             names[number] = plain_name(name)
+    values = {name: steps[number].example for number, name in names.items() if name}
     check = terminal.ask(HOW_ONE_SEES) if names else ""
-    values = {*map(squeezed, names.values())}
-    while lost := [name for name in COLUMN.findall(check) if squeezed(name) not in values]:
-        check = terminal.ask(f"No value is called {{{lost[0]}}}. {HOW_ONE_SEES}")
+    while check:
+        known = {*map(squeezed, values)}
+        lost = [name for name in COLUMN.findall(check) if squeezed(name) not in known]
+        if lost:
+            check = terminal.ask(f"No value is called {{{lost[0]}}}. {HOW_ONE_SEES}")
+            continue
+        doubt = why_unproven(recorder, check, values) if values else ""
+        if values and not doubt:
+            terminal.say(IS_PROOF, 0)
+        other = doubt and terminal.ask(f"{doubt} {ANOTHER}")
+        if not other:
+            break
+        check = other
     return names, check
+
+
+def why_unproven(recorder: Recorder, check: str, values: Mapping[str, str]) -> str:
+    """Says why what is there now would not prove a row with these values, else ""."""
+    if "{{" in check:
+        return NOT_KEPT
+    if not COLUMN.search(check):
+        return NO_VALUE.format(" or ".join(f"{{{name}}}" for name in values))
+    eyes = recorder.eyes
+    filled = partial(with_texts, values=values)
+    said = filled(check)
+    seen = recorder.steps[-1].seen.window
+    windows = [one for one in eyes.windows() if seen and one.program == seen.program]
+    shown = texts_shown(eyes, recorder.controls, next(iter(windows), seen or Window(0, "")))
+    rulings = rulings_by_files([said], {}, file_facts(said), "")
+    holds = {one.check: one.holds for one in rulings}
+    return "" if holds.get(said, is_shown(check, shown, check, filled)) else NO_PROOF
 
 
 def plain_name(text: str) -> str:
@@ -20546,11 +20622,17 @@ def plain_name(text: str) -> str:
     return "_".join(re.findall(r"\w+", text))[:40]
 
 
-def keep_recording(logger: ExecutionLogger, steps: Sequence[ShownStep], kept: Kept | None) -> str:
-    """Writes the steps that stay; of others nothing does. Gives the options to do them again."""
+def keep_recording(recorder: Recorder, terminal: Terminal) -> tuple[Kept | None, str]:
+    """Records, asks, and writes the steps that stay; of others nothing does.
+
+    Gives what stays, and the options to do it again.
+    """
+    show_once(recorder, terminal)
+    kept = ask_what_stays(recorder, terminal)
     names, check = kept or ({}, "")
+    logger = recorder.eyes.logger
     options = []
-    for number, step in enumerate(steps, 1):
+    for number, step in enumerate(recorder.steps, 1):
         name = names.get(number)
         if name is None:
             in_run(logger.folder, step.look.screenshot).unlink(missing_ok=True)
@@ -20563,7 +20645,7 @@ def keep_recording(logger: ExecutionLogger, steps: Sequence[ShownStep], kept: Ke
         text = f"Shown by the person in {count_of(len(names), 'step')}."
         checks = [Ruling(check, True, "the person says so")._asdict()] if check else []
         logger.tell(EndRecord(outcome="completed", text=text, turns=len(names), checks=checks))
-    return "".join(dict.fromkeys(options))
+    return kept, "".join(dict.fromkeys(options))
 
 
 DEMO_SHOWN = """
@@ -20602,26 +20684,12 @@ def demo_hand(eyes: Eyes) -> Iterator[list[Note]]:
 
 
 ####################################################################################################
-# Rows - what was shown, or is said in words, done for each row of a table, and told in a line each
+# Tables - the rows of a table, read and checked before anything is done for them
 ####################################################################################################
 
-# Begin to read with do_rows().
-
-# Behind number, values and the table's file, in newer results; no value has that column's name.
-RESULT_COLUMNS = ("outcome", "sentence", "seconds", "requests", "run")
-TABLE_COLUMN = "table (file)"
 DELIMITERS = "\t,;|"  # a table of one column, too, may have commas in its cells, but no tabs
 FAULTS_TOLD = 5
-FAILED_MOST = 3  # rows in a row, which end a table in any case
-TELLING = 3  # characters of a cell that are found in what was done by no chance
 SECRET_ROWS_MOST = 100  # since each of their values is looked for in all that is told
-# Of these the record is there, of others that are known it may be: none is entered again by itself.
-THERE = ("done", "skipped")
-NOT_BEGUN = "not begun"  # where it is recorded, another table had that row
-KNOWN = (*THERE, "unsure", "not proven", NOT_BEGUN)
-# What is clicked to type there, or to choose, and sends nothing.
-CHOOSING = FIELDS | PICKED.difference(["menu item"]) | {"checkbox", "tab", "list"}
-UNSENDING = ("type_text", "scroll", "scroll_at", "move")
 REPLACED_SIGN = b"\xef\xbf\xbd"  # stands in UTF-8 where another program lost a sign
 
 
@@ -20658,6 +20726,7 @@ class Table(Way):
     copy: Path | None = None  # of the results
     readable: set[str] = field(default_factory=set)  # fields that told once what they hold
     unused: list[str] = field(default_factory=list)  # columns of the file
+    delimiter: str = ","  # of the file, and so of its results
 
     def bar(self) -> str:
         """Tells how many rows are over, and how long the others may take."""
@@ -20668,8 +20737,11 @@ class Table(Way):
         return f"[{'#' * (20 * over // most):<20}] {over} of {most} rows{left}   "
 
 
-def lines_of_table(path: Path) -> list[list[str]]:
-    """Reads a table, its head first, but for empty lines; raises ConfigError for what is none."""
+def lines_of_table(path: Path) -> tuple[str, list[list[str]]]:
+    """Reads a table but for empty lines, its head first; raises ConfigError for what is none.
+
+    Gives its delimiter, too.
+    """
     try:
         data = path.read_bytes()
         text = text_in(data)
@@ -20678,7 +20750,7 @@ def lines_of_table(path: Path) -> list[list[str]]:
         text = io.StringIO(text, newline=None).getvalue().lstrip("\n")
         delimiter = max(DELIMITERS, key=text.partition("\n")[0].count)
         lines = csv.reader(io.StringIO(text), delimiter=delimiter, strict=True)
-        return [*filter(any, lines)] or [[]]
+        return delimiter, [*filter(any, lines)] or [[]]
     except OSError as error:
         raise ConfigError(f"The table {path} cannot be read: {error.strerror}.") from None
     except csv.Error:
@@ -20709,10 +20781,11 @@ def why_not_entered(table: Table, name: str, cell: str, known: Secrets) -> str:
     return ""
 
 
-def read_rows(options: Namespace, most: int, table: Table, known: Secrets) -> None:
+def read_rows(
+    options: Namespace, lines: Sequence[list[str]], most: int, table: Table, known: Secrets
+) -> None:
     """Reads the rows of a table and its secrets; raises ConfigError that tells its faults."""
-    path = Path(options.rows)
-    head, *lines = lines_of_table(path)
+    head, *lines = lines
     names = table.names
     for column in head:
         key = squeezed(column)
@@ -20733,7 +20806,7 @@ def read_rows(options: Namespace, most: int, table: Table, known: Secrets) -> No
     most = min(most, SECRET_ROWS_MOST) if table.hidden else most
     if not 0 < len(lines) <= most:
         faults.append(f"it has {count_of(len(lines), 'row')}, not 1 to {most} (--max-rows)")
-    rows: dict[str, RowRecord] = {}
+    rows: list[RowRecord] = []
     for number, line in enumerate([] if faults else lines, 1):
         if len(line) != len(head):
             faults.append(f"row {number} has {count_of(len(line), 'cell')}, not {len(head)}")
@@ -20745,13 +20818,11 @@ def read_rows(options: Namespace, most: int, table: Table, known: Secrets) -> No
             if fault:
                 faults.append(f"row {number}, {name}: {fault}")
         table.secrets[number] = {name: cells[name] for name in table.hidden}
-        row = RowRecord(number, {**cells, **table.hidden}, table=str(path.resolve()))
-        same = rows.setdefault(row.key, row)
-        if same is not row:
-            faults.append(f"row {number} is the same as row {same.line}: take one out")
+        file = str(Path(options.rows).resolve())
+        rows.append(RowRecord(number, {**cells, **table.hidden}, table=file))
     if faults:
-        raise ConfigError(f"{path} cannot be used: {'; '.join(faults[:FAULTS_TOLD])}.")
-    table.rows = [*rows.values()]
+        raise ConfigError(f"{options.rows} cannot be used: {'; '.join(faults[:FAULTS_TOLD])}.")
+    table.rows = rows
 
 
 def table_of(
@@ -20772,9 +20843,16 @@ def table_of(
             f"Nothing differs from row to row in {in_quotes(task, 60)}, or it is no recording: name"
             " what does in the task, as {city}, or show it once with --teach NAME."
         )
-    copy = Path(options.results) if options.results else None
-    table = Table(**vars(way), names=names, hidden=hidden, goes_on=options.rows_on, copy=copy)
-    read_rows(options, config.max_rows, table, known)
+    delimiter, lines = lines_of_table(Path(options.rows))
+    table = Table(
+        **vars(way),
+        names=names,
+        hidden=hidden,
+        goes_on=options.rows_on,
+        copy=Path(options.results) if options.results else None,
+        delimiter=delimiter if len(lines[0]) > 1 else ",",
+    )
+    read_rows(options, lines, config.max_rows, table, known)
     only: set[int] = set()
     most = len(table.rows)
     for part in (options.only_rows or f"1-{most}").split(","):
@@ -20784,6 +20862,14 @@ def table_of(
             told = f"such as 5-9,12, from 1 to {most}, not {options.only_rows!r:.62}"
             raise ConfigError(f"--only-rows takes {told}.")
         only.update(range(first, last + 1))
+    lines_of: dict[str, int] = {}
+    for row in table.rows:
+        same = lines_of.setdefault(row.key, row.line)
+        # By a secret, which may be all that tells two rows apart, a later run knows none of them.
+        if same != row.line and (hidden or {same, row.line} <= only):
+            told = f"row {row.line} is the same as row {same}: take one out"
+            told += "" if hidden else ", or name one of them with --only-rows"
+            raise ConfigError(f"{options.rows} cannot be used: {told}.")
     table.rows = [row for row in table.rows if row.line in only]
     known.hide_more(chain.from_iterable(row.items() for row in table.secrets.values()))
     for step in table.steps:
@@ -20795,6 +20881,26 @@ def table_of(
             step.value = None
     table.checks = [with_texts(check, hidden) for check in table.checks]
     return table
+
+
+####################################################################################################
+# Rows - what was shown, or is said in words, done for each row of a table, and told in a line each
+####################################################################################################
+
+# Begin to read with do_rows().
+
+# Behind number, values and the table's file, in newer results; no value has that column's name.
+RESULT_COLUMNS = ("outcome", "sentence", "seconds", "requests", "run")
+TABLE_COLUMN = "table (file)"
+FAILED_MOST = 3  # rows in a row, which end a table in any case
+TELLING = 3  # characters of a cell that are found in what was done by no chance
+# Of these the record is there, of others that are known it may be: none is entered again by itself.
+THERE = ("done", "skipped")
+NOT_BEGUN = "not begun"  # where it is recorded, another table had that row
+KNOWN = (*THERE, "unsure", "not proven", NOT_BEGUN)
+# What is clicked to type there, or to choose, and sends nothing.
+CHOOSING = FIELDS | PICKED.difference(["menu item"]) | {"checkbox", "tab", "list"}
+UNSENDING = ("type_text", "scroll", "scroll_at", "move")
 
 
 def in_spans(rows: Iterable[RowRecord], name: str) -> str:
@@ -20814,7 +20920,7 @@ def in_spans(rows: Iterable[RowRecord], name: str) -> str:
 def write_results(run: Run, table: Table) -> None:
     """Writes what became of the rows, and waits for the disk; raises AgentError."""
     text = io.StringIO(newline="")
-    lines = csv.writer(text)
+    lines = csv.writer(text, delimiter=table.delimiter)
     lines.writerow(["row", *table.names.values(), TABLE_COLUMN, *RESULT_COLUMNS])
     for row in table.rows:
         if row.outcome:
@@ -20838,7 +20944,7 @@ def write_results(run: Run, table: Table) -> None:
 
 def results_in(path: Path) -> Iterator[RowRecord]:
     """Gives the rows of a file of results, none of an empty one; ConfigError for any other."""
-    head, *lines = lines_of_table(path)
+    _, (head, *lines) = lines_of_table(path)
     end = -len(RESULT_COLUMNS)
     is_ours = head[:1] + head[end:] == ["row", *RESULT_COLUMNS]
     if head and not (is_ours and {*map(len, lines)} <= {len(head)}):
@@ -20957,10 +21063,7 @@ class RowRepeat(Repeat):
 
     def value_of(self, step: Step) -> str | None:
         """Reads the field of a step, and notes that it can be read."""
-        there = None
-        for window in self.run.eyes.desktop.windows():  # the one in front comes first
-            if step.target["role"] and window.program == step.place.program:
-                there = there or found_again(step.target, self.run.controls.known(window))
+        there = field_of(self.run, step)
         value = there.text if there else None
         if value is not None:
             self.table.readable.add(step.called)
@@ -21000,7 +21103,7 @@ class RowRepeat(Repeat):
         if not self.checks:
             return False
         decided = {one.check: one.holds for one in self.by_file() if one not in self.held}
-        shown = texts_shown(self.run, lasting)
+        shown = texts_shown(self.run.eyes, self.run.controls, lasting=lasting)
         for said, check in zip(self.table.checks, self.checks, strict=True):
             holds = decided.get(check, is_shown(said, shown, said, self.filled))
             if check == said or not holds:
@@ -21032,19 +21135,25 @@ def ask_about_table(run: Run, table: Table) -> None:
     found: dict[str, list[str]] = {}
     config = replace(run.config, dry_run=True, controls="off")  # nothing is looked at, nor done
     hands = replace(run.actuator, config=config, typed=Typed(), foreseen=set())
-    for step in [*table.steps] * 2:  # a row begins with what the one before has left
-        there = (step.place.title, step.place.program)
-        windows = [one for one in run.eyes.windows() if (one.title, one.program) == there]
-        window = next(iter(windows), Window(0, *there))
+    steps = []
+    for step in table.steps:
+        there = field_of(run, step)
+        now = step.in_place_of(there, run.actuator.typed.own)
+        # Of a field that was empty when it was shown, and is not, what it holds would be lost.
+        steps.append((now, there if there and now is not step else step.control))
+    for step, control in steps * 2:  # a row begins with what the one before has left
+        place = (step.place.title, step.place.program)
+        windows = [one for one in run.eyes.windows() if (one.title, one.program) == place]
+        window = next(iter(windows), Window(0, *place))
         site = run.controls.known(window) if step.act.secret_names else ()
         frame = replace(NO_LOOK.frame, window=window)
         acts = [*Typing(ControlCheck(hands), step.act, frame, []).steps()]
-        if step.control.role == "combo box":  # maybe one from which it is chosen
+        if control.role == "combo box":  # maybe one from which it is chosen
             acts.append(replace(step.act, name="press_key", args={"key": "down"}))
         named = {"text": f"{{{step.value}}}"} if step.value and step.act.text else {}
-        risks = found.setdefault(f"{step.act.with_args(**named).in_words()} in {there[0]!r}", [])
+        risks = found.setdefault(f"{step.act.with_args(**named).in_words()} in {place[0]!r}", [])
         for act in acts:
-            risks += hands.foresee(act, window, step.control, site)
+            risks += hands.foresee(act, window, control, site)
     risky = [f"{act} ({', '.join(dict.fromkeys(risks))})" for act, risks in found.items() if risks]
     each = f"of each: {'; '.join(risky) or 'nothing risky'}"
     what = each if table.steps else "the first one is done by the model"
@@ -21874,9 +21983,7 @@ def teach(options: Namespace, config: Config, actuator: Actuator, terminal: Term
                 actuator.desktop, config, terminal.clock, Stop(), secrets=actuator.secrets
             )
             recorder = Recorder(Eyes(hands, logger), ControlCheck(hands), terminal.say)
-            show_once(recorder, terminal)
-            kept = ask_what_stays(recorder, terminal)
-            given = keep_recording(logger, recorder.steps, kept)
+            kept, given = keep_recording(recorder, terminal)
         if not kept[0]:
             logger.close()
             shutil.rmtree(logger.folder)

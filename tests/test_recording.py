@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 import struct
 import tempfile
 import unittest
@@ -254,6 +255,32 @@ class Steps(RecorderCase):
         press = [Note("left", down, below, 0, window=99) for down in (True, False)]
         steps = self.shown(self.hand.click("City:"), iter([press] + [[]] * 12))
         self.assertEqual(steps, ['type text "Bern"'])
+
+    def test_a_click_behind_a_list_that_has_dropped_down_is_the_lists_or_on_nothing_that_is_known(
+        self,
+    ) -> None:
+        """Nobody looked there before it, and the list is gone when Windows says what was hit."""
+        city = replace(CITY, role="combo box", fixed=True, value="Bern")
+        below = agent.middle_of(TICK.rect)
+
+        def picks(value: str, window: int) -> Iterator[list[Note]]:
+            self.form._cursor = below
+            self.form.controls["City:"] = replace(city, value=value)
+            yield [Note("left", down, below, 0, window=window) for down in (True, False)]
+            yield from [[]] * 12
+
+        for window in (0, WINDOW.handle):
+            for value, role, gaps in (("Basel", "combo box", 0), ("Bern", None, 1)):
+                with self.subTest(window=window, value=value):
+                    self.form.controls = {"City:": city, "Paid": TICK}
+                    opens = self.hand.click("City:")
+                    # The step after it is the person's, and known.
+                    steps = self.shown(opens, picks(value, window), self.hand.click("Paid"))
+                    self.assertEqual(steps, [f'type text "{value}"', 'click "Paid"'])
+                    places = [line for line in self.written() if line["kind"] == "place"]
+                    roles = [place["control"]["role"] for place in places]
+                    self.assertEqual(roles, [role, "checkbox"])
+                    self.assertEqual(self.recorder.gaps[TOO_QUICK], gaps)
 
     def test_enter_leaves_a_line_and_is_a_line_break_in_a_text_of_several(self) -> None:
         hand = self.hand
@@ -940,6 +967,43 @@ class CommandLine(CommandLineCase):
         self.assertEqual(acts, ["double_click", "type_text"])
         self.assertIn("--with text=...", out)
         self.assertEqual(self.records()[-1]["checks"][0]["check"], 'It is "{Text}"')
+
+    def test_whether_a_check_would_prove_a_row_is_told_while_the_task_is_taught(self) -> None:
+        file = self.folder / "notes.txt"
+        file.write_text("Hello from agent.py\n", "utf-8")
+        proven = "That is so now, and would prove that row without the model."
+        alone = "Now neither a file nor a window shows that, so that only the model can tell it of a row."
+        same = "That is the same for each value: {text} has to stand in it, else it proves no row."
+        secret = (
+            "It has a secret, which is not kept, so that nobody can tell now whether that is so."
+        )
+        another = "Another check? (Enter keeps this one)"
+        for check, told in (
+            ('The text area holds "{text}"', proven),
+            (f'{file} contains "{{Text}}"', proven),
+            (f'{file} contains "{{text}}!"', alone),
+            (f'"{self.folder}/{{text}}.txt" exists', alone),
+            ("{text} was saved", alone),
+            ('The list shows "{text}"', alone),
+            ('The text area holds "Hello from agent.py"', same),
+            ('The list shows "{text} {{PIN}}"', secret),
+        ):
+            with self.subTest(check):
+                shutil.rmtree(self.folder / "dumps", ignore_errors=True)
+                out = self.taught("", "text", check)
+                said = [line for line in (proven, alone, same, secret) if line in out]
+                self.assertEqual((said, another in out), ([told], told != proven), out)
+                self.assertEqual(self.records()[-1]["checks"][0]["check"], check)
+        out = self.taught("", "text", "it is saved", "{text} is", 'The text area holds "{text}"')
+        self.assertEqual((out.count(another), out.count(proven)), (2, 1), out)
+        self.assertEqual(self.records(2)[-1]["checks"][0]["check"], 'The text area holds "{text}"')
+
+    def test_a_check_of_what_has_no_values_is_the_models_and_is_not_doubted(self) -> None:
+        for check in ('The text area holds "Hello from agent.py"', "The note is saved"):
+            shutil.rmtree(self.folder / "dumps", ignore_errors=True)
+            out = self.taught("", "", check)
+            self.assertNotRegex(out, "That is so now|Another check")
+            self.assertEqual(self.records()[-1]["checks"][0]["check"], check)
 
     def test_nothing_typed_is_told_so_and_an_empty_quote_proves_nothing(self) -> None:
         self.taught("", "text", 'The title shows "{text}"')

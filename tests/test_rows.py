@@ -216,7 +216,7 @@ class RowsCase(CommandLineCase):
         with desktop_of_main(book), clock:
             return self.main(*words, stdin=stdin, environ=SMALL)
 
-    def asked(self, table: str, *answers: str) -> tuple[int, str]:
+    def asked(self, table: str, *answers: str, options: tuple[str, ...] = ()) -> tuple[int, str]:
         """What comes of it, where a person gives these answers."""
         left, at = list(answers), [0]
 
@@ -227,7 +227,7 @@ class RowsCase(CommandLineCase):
             return left.pop(0)
 
         with person_at_main(types) as keyboard:
-            code, out, _ = self.rows(table, stdin=keyboard)
+            code, out, _ = self.rows(table, *options, stdin=keyboard)
             keyboard.end()
         self.assertEqual(left, [], out)
         return code, out
@@ -235,7 +235,10 @@ class RowsCase(CommandLineCase):
     def results(self) -> list[dict[str, str]]:
         path = max((self.folder / "dumps").glob("*/results.csv"))
         with path.open(encoding="utf-8-sig", newline="") as stream:
-            return list(csv.DictReader(stream))
+            head = stream.readline()
+            stream.seek(0)
+            delimiter = max("\t;,|", key=head.count)
+            return list(csv.DictReader(stream, delimiter=delimiter))
 
     def outcomes(self) -> list[str]:
         return [row["outcome"] for row in self.results()]
@@ -297,6 +300,44 @@ class Tables(RowsCase):
         _, said = self.read(b"name;city\nA;B\n", "--with", "city=Bern", "--with", "x=1")
         told = r"column 'city' is one too many \(with --with\); column 'x' is one too many \("
         self.assertRegex(said, told)
+
+    def test_results_have_the_delimiter_of_their_table_and_tell_the_next_one_of_any_other(
+        self,
+    ) -> None:
+        """As a spreadsheet of that country opens them."""
+        results = self.folder / "all.csv"
+        words = ("--results", str(results))
+        for delimiter, expected in ((";", ";"), (",", ","), ("\t", "\t"), ("|", "|"), ("", ",")):
+            with self.subTest(delimiter):
+                data = delimiter.join(["name", "city"]) + "\n" + delimiter.join(["A", "B"])
+                given = words
+                if not delimiter:  # a single column, which may have commas in its cells
+                    data, given = "name\nA\n", (*words, "--with", "city=B")
+                rows, _ = self.read(data.encode(), *given)
+                told = results.read_bytes()
+                head = ["row", "name", "city", "table (file)", "outcome", "sentence"]
+                self.assertTrue(told.startswith(expected.join(head).encode("utf-8-sig")), told)
+                # What the results of before tell is known, whatever stood between their cells.
+                self.assertEqual(rows, [("A", "B")] * (delimiter == ";"))
+
+    def test_a_row_that_is_there_twice_is_refused_only_where_both_are_to_be_done(self) -> None:
+        data = b"name;city\nA;B\nC;D\nA;B\n"
+        told = "row 3 is the same as row 1: take one out, or name one of them with --only-rows."
+        for only, rows in (
+            ("1-3", []),
+            ("1,3", []),
+            ("1-2", [("A", "B"), ("C", "D")]),
+            ("2-3", [("C", "D"), ("A", "B")]),
+        ):
+            done, said = self.read(data, "--only-rows", only)
+            self.assertEqual((done, told in said), (rows, not rows), only)
+        self.book = Book(self.clock)
+        path = self.folder / "t.csv"
+        path.write_bytes(b"name;{{city}}\nA;Wxyz-4711\nA;Vwxy-0815\n")
+        options = ("--only-rows", "1", "--set", "allow_risky=secret")
+        code, _, err = self.rows(str(path), *options)
+        self.assertEqual((code, self.book.typed), (2, []))
+        self.assertIn("row 2 is the same as row 1: take one out.", err)
 
     def test_a_column_more_is_not_used_and_told_where_none_lacks(self) -> None:
         rows, said = self.read(b"id;name;city;Land\n7;A;B;CH\n")
@@ -685,7 +726,7 @@ class Entering(RowsCase):
         self.assertEqual(self.entered_again(*results, *elsewhere)[0], 0)
         shutil.rmtree(self.run_folder(2))
         self.assertEqual(self.entered_again(*results)[0], 0)
-        self.assertIn(',skipped,"known from ', (self.folder / "all.csv").read_text("utf-8"))
+        self.assertIn(";skipped;known from ", (self.folder / "all.csv").read_text("utf-8"))
 
     def test_results_of_two_tables_in_one_file_tell_of_which_one_a_row_is(self) -> None:
         results = ("--results", str(self.folder / "all.csv"))
@@ -1103,6 +1144,26 @@ class Asking(RowsCase):
         self.assertEqual(self.asked(table, "")[0], 0)
         self.assertEqual(self.outcomes(), ["skipped"])
 
+    def test_one_row_is_entered_again_where_it_alone_is_named_and_somebody_says_yes(self) -> None:
+        """It was deleted in the program, or stands in the table twice."""
+        for rows, number in ((["A;Bern", "B;Bern"], "1"), (["A;Bern", "B;Bern", "A;Bern"], "3")):
+            with self.subTest(number):
+                shutil.rmtree(self.folder / "dumps")
+                record(self.folder / "dumps", self.check)
+                table = self.table(*rows)
+                again = ("--only-rows", number)
+                self.rows(table, "--only-rows", "1")
+                self.book = Book(self.clock)  # whose list is empty
+                self.rows(table, *again)
+                self.assertEqual((self.outcomes(), self.book.records), (["skipped"], []))
+                self.asked(table, "n", options=again)
+                self.assertEqual((self.outcomes(), self.book.records), (["skipped"], []))
+                code, out = self.asked(table, "y", "y", options=again)
+                told = rf"Rows: 1 known from \S+: (?:done|skipped) on \S+ \S+ \({number}\)\. Enter again\?"
+                self.assertRegex(" ".join(out.split()), told)
+                self.assertEqual((code, self.outcomes()), (0, ["done"]), out)
+                self.assertEqual(self.book.records, [("A", "Bern")])
+
     def test_of_rows_that_another_table_had_the_person_decides_once(self) -> None:
         self.rows(self.table("A;Bern", "B;Bern", name="january"))
         self.book.controls = Book(self.clock).controls  # which shows it in no list
@@ -1330,6 +1391,31 @@ class Typed(RowsCase):
                 foreseen.append(stage.actuator.foreseen)
             self.assertNotEqual(*foreseen)
 
+    def test_a_yes_is_for_saving_over_what_a_field_holds_when_it_is_asked_for(self) -> None:
+        """Also where the field was empty when it was shown, or what was typed then has any sign."""
+        city = {"text": "Basel", "element_name": "City:"}
+        replaces = {"text": "What now?", "clear": True, "element_name": "City:"}
+        for shown, held, is_risky in (
+            (city, "", False),
+            (city, "What stood there", True),
+            (replaces, "What stood there", True),
+        ):
+            with self.subTest(shown=shown, held=held):
+                self.book = Book(self.clock)
+                self.book.controls["OK"] = replace(OK, name="Save")
+                field = ("City:", "edit", {"tool": "type_text", "args": shown, "value": "city"})
+                self.shown(STEPS[0], field, STEPS[2], program="soffice.exe", title="Customers")
+                journal = self.run_folder() / "turns.jsonl"
+                told = journal.read_text("utf-8").replace('"OK"', '"Save"')
+                if shown is replaces:
+                    told = told.replace('"empty": true', '"empty": false')
+                journal.write_text(told, "utf-8")
+                self.book.hold("City:", held)
+                code, out = self.asked(self.table("A;Bern", "B;Chur"), "y")
+                self.assertEqual(self.book.records, [("A", "Bern"), ("B", "Chur")], out)
+                risky = "2 rows, of each: click \"Save\" in 'Customers' (overwrite)."
+                self.assertEqual(risky in " ".join(out.split()), is_risky, out)
+
     def test_a_yes_is_for_enter_where_nobody_knows_the_program(self) -> None:
         note = (
             "Name:",
@@ -1429,7 +1515,8 @@ class Picked(RowsCase):
         self.assertEqual((code, self.book.records), (1, [("A", "Bern"), ("C", "Chur")]), out)
         self.assertEqual(self.outcomes(), ["done", "failed", "done"])
         self.assertIn(
-            "Nobody answered whether this is allowed (delete)", self.results()[1]["sentence"]
+            "Nobody can be asked here whether this is allowed (delete)",
+            self.results()[1]["sentence"],
         )
 
 

@@ -633,11 +633,12 @@ class Allowed(CommandLineCase):
     def test_where_nobody_can_be_asked_it_is_refused_at_once_and_the_model_hears_that(self) -> None:
         _, out, _ = self.main("--demo", *ICONS_ARE_RISKY, "--max-steps", "3")
         self.assertIn(
-            'Nobody answered; --set "allow_risky=icon in *Desktop*" allows just this, --con', out
+            'Nobody can be asked here; --set "allow_risky=icon in *Desktop*" allows just this, --con',
+            out,
         )
-        told = r"Nobody answered whether this is allowed \(icon\); do it"
+        told = r"Nobody can be asked here whether this is allowed \(icon\); do it"
         self.assertRegex(self.results()[0], told)
-        self.assertNotIn("person did not", str(self.records()))
+        self.assertNotRegex(f"{out} {self.records()}", "person did not|Nobody answered")
 
     def test_a_dry_run_and_acts_allowed_in_advance_need_no_yes(self) -> None:
         always = ("--demo", "--confirm", "always", "--max-steps", "2")
@@ -668,7 +669,9 @@ class Loudness(CommandLineCase):
     def test_quiet_says_why_it_was_not_completed(self) -> None:
         _, out, _ = self.main("--demo", "-q", *ICONS_ARE_RISKY, "--max-steps", "1")
         first, *middle = out.splitlines()
-        self.assertRegex(first, "^not allowed: The agent wants to double click .* Nobody answered")
+        self.assertRegex(
+            first, "^not allowed: The agent wants to double click .* Nobody can be asked"
+        )
         self.assertIn("max_steps: Not completed within 1 turn.", middle)
-        row = r"(?m)^ +2  executor  double click .* Not done .*\n.*Nobody answered"
+        row = r"(?m)^ +2  executor  double click .* Not done .*\n.*Nobody can be asked"
         self.assertRegex(out, row)

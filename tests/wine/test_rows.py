@@ -74,7 +74,7 @@ class Words(FormPerson, Showing):
         self.assertEqual(self.saved(), entered, output)
         results = self.desktop.run_folder / "results.csv"
         with results.open(encoding="utf-8-sig", newline="") as stream:
-            rows = list(csv.DictReader(stream))
+            rows = list(csv.DictReader(stream, delimiter="\t"))
         told = [(row["name"], row["iban"], row["outcome"], row["requests"] == "0") for row in rows]
         expected = [(name, "{{iban}}") for name, _ in ROWS]
         self.assertEqual([row[:2] for row in told], expected, output)
