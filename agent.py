@@ -28,12 +28,12 @@ event is whatever a run tells, a record one that turns.jsonl keeps, a note what 
 The file is divided into rooms, each under its banner. A room uses only itself and those above it:
 
     Values, Config, Seams, Desktop, Acts, Records, Pictures, Win32 table, Sources, Windows desktop,
-    Controls, Keys, Tools, Facts, Labels, Tasks, Words, Risks, Dialogs, Questions, Names, Hands,
-    Actuator, Watcher, Person's input, Server answers, Model, Replies, Grammars, Grammar texts,
-    Profiles, Journal, Session, Calibration, Eyes, Control check, Typing, Way, Deeds, Proof, Turns,
-    Repeat, Two-agent loop, Chat loop, Story loop, Page, Report, Panel, As described, Described
-    panel, Check, Demo, MCP, Terminal, Recording, Showing, Tables, Rows, Options, Look back,
-    Command line.
+    Controls, Keys, Tools, Facts, Labels, Tasks, Words, Risks, Lines, Dialogs, Questions, Names,
+    Hands, Actuator, Watcher, Person's input, Server answers, Model, Replies, Grammars, Grammar
+    texts, Profiles, Journal, Session, Calibration, Eyes, Control check, Typing, Way, Deeds, Proof,
+    Turns, Repeat, Two-agent loop, Chat loop, Story loop, Page, Report, Panel, As described,
+    Described panel, Check, Demo, MCP, Terminal, Recording, Showing, Tables, Rows, Options, Look
+    back, Command line.
 """
 
 from __future__ import annotations
@@ -4703,10 +4703,10 @@ SHOWN_PROGRAMS (notepad|editor|calc|calculator|rechner|mspaint|paint|write|wordp
     |word|excel|powerpnt|powerpoint)(\.exe)?
 TYPE_COLUMN (item )?(type|typ|tipo|тип|类型)
 # What opening an item opens: a file, a program of a shortcut, a type as Explorer's column tells.
-ITEM_SHOWS <ENDING_SHOWS>|folder|starts <SHOWN_PROGRAMS>
-    |type (?!.*(application|anwendung|script|skript|shortcut|verknupf|dis[ck] |datentrag))
-    .*(folder|ordner|dossier|carpeta|document|dokument|text|pdf|image|picture|bild|jpe?g|png|audio
-    |video|music|musik|worksheet|arbeitsblatt|presentation|prasentation|zip|compressed|komprim).*
+ITEM_SHOWS <ENDING_SHOWS>|folder|starts <SHOWN_PROGRAMS>|type (?!.*(application|anwendung|script
+    |skript|shortcut|verknupf|dis[ck] |datentrag)).*(folder|ordner|dossier|carpeta|document|dokument
+    |text|pdf|image|picture|bild|jpe?g|png|audio|video|music|musik|worksheet|arbeitsblatt
+    |presentation|prasentation|zip|compressed|komprim).*
 # Lines that leave this machine: the hash of the user's password goes to who is asked for a share.
 NETWORK (.*[^\w:/\\])?(\\\\|//)[^\s\\/]+([\\/].*|\s*)|.*::\\\\.*|.*\bfile:[\\/]{2,}[^\\/\s].*
     |.*\b(search-ms|search:query|davs?|ldap|smb|ms-\w+):.*
@@ -4800,10 +4800,8 @@ TELLS_OTHERS messages?|nachricht(en)?|mensajes?|messaggio|wiadomosc|comments?|ko
 # Fields that only find something; a field of messages is none, whatever else its name holds.
 FINDING ((search|such\w*|durchsuch\w*|find|rechercher|buscar|cerca|zoek\w*|pesquisar|szukaj)\b.*)
     |(?!.*\b(<TELLS_OTHERS>)\b)(.*(\b(search|(durch)?such(en|feld|begriff)?|\w*(?<!be)suche
-    |find(en)?|finde
-    |looking for|filter\w*|go to|recherch\w*|busc\w*|szuk\w*
-    |cerca|zoek\w*|sok|sog|pesquis\w*|hledat|hae|ara|keres\w*|cauta|iskat|otsi)\b|пoи|зaпpoc|搜索
-    |搜尋|検索|검색).*)
+    |find(en)?|finde|looking for|filter\w*|go to|recherch\w*|busc\w*|szuk\w*|cerca|zoek\w*|sok|sog
+    |pesquis\w*|hledat|hae|ara|keres\w*|cauta|iskat|otsi)\b|пoи|зaпpoc|搜索|搜尋|検索|검색).*)
     |choose (destination|starting point)\W*
 SEARCHING <FINDING>|.*(user|benutzer|e-?mail|passwor|ad+ress|url|query|document|page \d|seite \d
     |editor|content|cell|zelle|\b[a-z]{1,3}\d+$)
@@ -4824,26 +4822,45 @@ WARNS .*(permanently|(can ?not|can't|never) be (undone|recovered|restored|revers
     |(gehen|geht) (\S+ )?verloren|raderas|tas bort|forsvinner|slettes|mistes|verwijderd|usuniet\w*
     |smaz\w*|poistetaan|silinecek|eliminat[oi]|apagad\w*|excluid\w*|fur immer|verbindlich
     |unterschreib\w{,5} sie|definitiv\w*|sera (supprime|perdu|annule|ferme)\w*|seront (supprime
-    |perdu)\w*|ne peut pas etre annule|pour toujours|para siempre|permanentemente
-    |warnung:|warning:|achtung:|attention ?:|no se puede deshacer|se (eliminara|perdera|borrara
-    |cancelara|cerrara)n?|sin vuelta|per sempre
-    |verra eliminat\w*|na zawsze|zostanie usunie\w*).*
+    |perdu)\w*|ne peut pas etre annule|pour toujours|para siempre|permanentemente|warnung:|warning:
+    |achtung:|attention ?:|no se puede deshacer|se (eliminara|perdera|borrara|cancelara|cerrara)n?
+    |sin vuelta|per sempre|verra eliminat\w*|na zawsze|zostanie usunie\w*).*
 # What says that a press here counts at once, asks nobody, or is the last one; and the labels of
 # presses that go on, which a text may explain, as in "Next signs the contract".
-CLICKING \b(click|tap|press|select|pick|choos|choice|touch|klick|antipp|anklick|angeklickt|druck|auswahl|auswahl|clic|cliqu|appuy|toc[ac]|toque|pulsa|premi|premendo|klik|aanvink|tryck|trykk|nacisn|haжa|haжm|kлиk|koppint|kattint|paina|tikla|dokun)\w*|押|누르|클릭|点击|單擊|タッフ|クリック
-AT_ONCE .*((<CLICKING>)[^;]{,90}(\b(at once|immediately|instantly|right away|straight away|as soon as|takes? effect|(is|are) final|(abge|ge|ver)?(bucht|geben|loscht|kauft|sendet|stellt)|sends|sells|buys|books|calls|rings|deletes|releases
-    |publishes|signs|transfers|accepts|ruft|wahlt|meldet|sofort|umgehend|direkt\w*|unmittelbar|immediatement|aussitot|inmediatamente|al instante|en cuanto|subito|immediatamente|all'istante|onmiddellijk|meteen|direct|omedelbart|straks|umiddelbart|natychmiast|od razu|cpaзy|hemeдлehho|azonnal|heti|valittomasti|hemen|aninda|imediatamente|na hora)\b|すく|即座|直ちに|바로|즉시|立即|立刻|马上)|(\b(at once|immediately|instantly|right away|straight away|as soon as|takes? effect|(is|are) final|(abge|ge|ver)?(bucht|geben|loscht|kauft|sendet|stellt)|sends|sells|buys|books|calls|rings|deletes|releases
-    |publishes|signs|transfers|accepts|ruft|wahlt|meldet|sofort|umgehend|direkt\w*|unmittelbar|immediatement|aussitot|inmediatamente|al instante|en cuanto|subito|immediatamente|all'istante|onmiddellijk|meteen|direct|omedelbart|straks|umiddelbart|natychmiast|od razu|cpaзy|hemeдлehho|azonnal|heti|valittomasti|hemen|aninda|imediatamente|na hora)\b|すく|即座|直ちに|바로|즉시|立即|立刻|马上)[^;]{,90}(<CLICKING>)|\b((no|without) (further )?confirmation
-    |ohne (ruckfrage|nachfrage|bestatigung)|takes? effect (at once|immediately|within)
-    |(changes?|changed|selections?|visibility|anderung\w*|andringen|modifiche|endring\w*) (\w+ )?(at once
-    |immediately|sofort|direkt|subito)|mit klick|mit (dem|einem) klick|one[- ]click (buy|purchase|order)\w*
-    |sofortkauf|auto[- ]commit)\b).*
+CLICKING \b(click|tap|press|select|pick|choos|choice|touch|klick|antipp|anklick|angeklickt|druck
+    |auswahl|auswahl|clic|cliqu|appuy|toc[ac]|toque|pulsa|premi|premendo|klik|aanvink|tryck|trykk
+    |nacisn|haжa|haжm|kлиk|koppint|kattint|paina|tikla|dokun)\w*|押|누르|클릭|点击|單擊|タッフ
+    |クリック
+AT_ONCE .*((<CLICKING>)[^;]{,90}(\b(at once|immediately|instantly|right away|straight away
+    |as soon as|takes? effect|(is|are) final|(abge|ge|ver)?(bucht|geben|loscht|kauft|sendet|stellt)
+    |sends|sells|buys|books|calls|rings|deletes|releases|publishes|signs|transfers|accepts|ruft
+    |wahlt|meldet|sofort|umgehend|direkt\w*|unmittelbar|immediatement|aussitot|inmediatamente
+    |al instante|en cuanto|subito|immediatamente|all'istante|onmiddellijk|meteen|direct|omedelbart
+    |straks|umiddelbart|natychmiast|od razu|cpaзy|hemeдлehho|azonnal|heti|valittomasti|hemen|aninda
+    |imediatamente|na hora)\b|すく|即座|直ちに|바로|즉시|立即|立刻|马上)|(\b(at once
+    |immediately|instantly|right away|straight away|as soon as|takes? effect|(is|are) final|(abge|ge
+    |ver)?(bucht|geben|loscht|kauft|sendet|stellt)|sends|sells|buys|books|calls|rings|deletes
+    |releases|publishes|signs|transfers|accepts|ruft|wahlt|meldet|sofort|umgehend|direkt\w*
+    |unmittelbar|immediatement|aussitot|inmediatamente|al instante|en cuanto|subito|immediatamente
+    |all'istante|onmiddellijk|meteen|direct|omedelbart|straks|umiddelbart|natychmiast|od razu|cpaзy
+    |hemeдлehho|azonnal|heti|valittomasti|hemen|aninda|imediatamente|na hora)\b|すく|即座|直ちに
+    |바로|즉시|立即|立刻|马上)[^;]{,90}(<CLICKING>)|\b((no|without) (further )?confirmation
+    |ohne (ruckfrage|nachfrage|bestatigung)|takes? effect (at once|immediately|within)|(changes?
+    |changed|selections?|visibility|anderung\w*|andringen|modifiche|endring\w*) (\w+ )?(at once
+    |immediately|sofort|direkt|subito)|mit klick|mit (dem|einem) klick|one[- ]click (buy|purchase
+    |order)\w*|sofortkauf|auto[- ]commit)\b).*
 LAST_STEP .*\b((last|final) step|letzter schritt|letzte seite|derniere etape|ultimo pas(o|so)
-    |krok ostatni|laatste stap|sista steget|(step|schritt|etape|paso|passo|krok|stap) (?P<last>\d{1,2})
-    (of|von|sur|de|di|z|van|/) (?P=last))\b.*
+    |krok ostatni|laatste stap|sista steget|(step|schritt|etape|paso|passo|krok|stap)\s
+    (?P<last>\d{1,2})(of|von|sur|de|di|z|van|/) (?P=last))\b.*
 ABOUT_TO .*\b((you are|you're) about to|sie sind dabei|vous etes sur le point|esta a punto de
     |stai per|u staat op het punt)\b.*
-GOING next|continue|done|finish|ok(ay)?|go( ahead)?|start|proceed|sure|complete|weiter|fertig|los|loslegen|starten|fortfahren|abschliessen|ok, weiter|suivant|continuer|terminer|d'accord|siguiente|continuar|listo|finalizar|vale|avanti|continua|fine|va bene|fatto|proximo|concluir|tudo bem|sim|volgende|doorgaan|klaar|verder|dalej|gotowe|zakoncz|nasta|fortsatt|klar|neste|fullfor|næste|færdig|seuraava|valmis|tovabb|kesz|pokracovat|hotovo|ileri|devam|tamam|дaлee|гotobo|пpoдoлжиtь|次へ|完了|続ける|다음|완료|계속|下一步|完成|继续|确定|(continue|go on|keep) reading|weiterlesen
+GOING next|continue|done|finish|ok(ay)?|go( ahead)?|start|proceed|sure|complete|weiter|fertig|los
+    |loslegen|starten|fortfahren|abschliessen|ok, weiter|suivant|continuer|terminer|d'accord
+    |siguiente|continuar|listo|finalizar|vale|avanti|continua|fine|va bene|fatto|proximo|concluir
+    |tudo bem|sim|volgende|doorgaan|klaar|verder|dalej|gotowe|zakoncz|nasta|fortsatt|klar|neste
+    |fullfor|næste|færdig|seuraava|valmis|tovabb|kesz|pokracovat|hotovo|ileri|devam|tamam|дaлee
+    |гotobo|пpoдoлжиtь|次へ|完了|続ける|다음|완료|계속|下一步|完成|继续|确定|(continue
+    |go on|keep) reading|weiterlesen
 GOES_ON_SAID .*\b(to|um|pour|para|per|om) (continue|proceed|go on|start|begin|fortzufahren|continuer
     |continuar|continuare|door te gaan)\W*
 # What says that no is no way out, and the one answer to a box that only tells something.
@@ -4859,9 +4876,10 @@ ASKS <WARNS>|.*\?([\W\u3000-\uffff].*)?|.*\b(access(es)? to your|zugreifen|acced
 CANCELS cancel|abbrechen|annuler|cancelar|anuluj|otmeha|取消|annulla|annuleren|avbryt|deny|ablehnen
     |annuller|peruuta|zrusit|iptal|vazgec|megse|renunta|akypo|скасувати|キャンセル|취소
 DISCARDS (discard|verwerfen|descartar|ignorer|scarta|verwerp|odrzuc)( \S+)?|anderungen verwerfen
-DECLINES <CANCELS>|(that|this) (was not|wasn't|is not|isn't) me|das war ich nicht|negar|weigeren|(go )?back|close|(maybe )?later|not now|dismiss|never ?mind|(stay|keep|no)\b.*
-    |(not|don't) .*|zuruck|schliessen|spater|nein|nicht .*|behalten|retour|fermer|plus tard|non
-    |atras|cerrar|wstecz|nie|нет|hazaд|否
+DECLINES <CANCELS>|(that|this) (was not|wasn't|is not|isn't) me|das war ich nicht|negar|weigeren
+    |(go )?back|close|(maybe )?later|not now|dismiss|never ?mind|(stay|keep|no)\b.*|(not|don't) .*
+    |zuruck|schliessen|spater|nein|nicht .*|behalten|retour|fermer|plus tard|non|atras|cerrar|wstecz
+    |nie|нет|hazaд|否
 SHELL_ITEMS this pc|dieser pc|recycle bin|papierkorb|network|netzwerk|control panel
 SHELL_FOLDERS desktop|downloads|documents|pictures|music|videos
 FOLDER_BARS toolbar|edit|combo box
@@ -4920,25 +4938,23 @@ CALL_SHOWS ((show|open|hide) )?(chat|people|participants|view|more( actions| opt
     |vollbild)
 # What in a window of mails only shows, leads on or begins a letter.
 FETCHES (send ?/ ?receive|senden ?/ ?empfangen|envoyer ?/ ?recevoir)\b.*
-MAIL_SHOWS (\S+ (category|kategorie
-    |categorie|categoria)|get (new )?(messages|mail)|(nachrichten|e-?mails) abrufen
-    |new|neue|nouveau|nuevo|nowy|reply|forward|antworten|weiterleiten|repondre|transferer
-    |responder|reenviar|mark|als|marquer|marcar|flag|follow|kategori\w*|categor\w*|view|ansicht
-    |affichage|ver|show|open|offnen|ouvrir|abrir|search|such\w*|rechercher|buscar|find|filter\w*
-    |sort\w*|arrange|print preview|attach\w*|insert|format\w*|bold|fett|italic|kursiv|underline
-    |signature\w*|address|adressbuch|people|personen|calendar|kalender|tasks|aufgaben|notes
-    |notizen|mail|inbox|posteingang|today|heute|day|tag|week|woche|work|month|monat|year|jahr|next
-    |previous|nachst\w*|vorherig\w*|back|zuruck|home|start|settings|einstellungen|options
+MAIL_SHOWS (\S+ (category|kategorie|categorie|categoria)|get (new )?(messages|mail)|(nachrichten
+    |e-?mails) abrufen|new|neue|nouveau|nuevo|nowy|reply|forward|antworten|weiterleiten|repondre
+    |transferer|responder|reenviar|mark|als|marquer|marcar|flag|follow|kategori\w*|categor\w*|view
+    |ansicht|affichage|ver|show|open|offnen|ouvrir|abrir|search|such\w*|rechercher|buscar|find
+    |filter\w*|sort\w*|arrange|print preview|attach\w*|insert|format\w*|bold|fett|italic|kursiv
+    |underline|signature\w*|address|adressbuch|people|personen|calendar|kalender|tasks|aufgaben
+    |notes|notizen|mail|inbox|posteingang|today|heute|day|tag|week|woche|work|month|monat|year|jahr
+    |next|previous|nachst\w*|vorherig\w*|back|zuruck|home|start|settings|einstellungen|options
     |optionen|folder|ordner|file|datei|help|hilfe|close|schliessen|cancel|abbrechen|zoom|expand
     |collapse|erweitern|reduzieren|refresh|aktualisieren|update|more|mehr|weitere|pin|anheften
     |unread|read|ungelesen|gelesen|all|alle|focused|other|relevant|sonstige|snooze|minimi[sz]e
-    |maximi[sz]e|restore|naptar|agenda|mes|mois|mese|maand|manad|miesiac|semana|semaine|settimana|vecka|dia|jour|giorno
-    |dag|dzien|kalendar\w*|kaлehдap\w*|takvim|カレンダー|日历|download
-    |save
-    |speichern|customize|undo|translate|ubersetzen|read aloud
-    |laut vorlesen|color|farbe|theme|ribbon|menuband|quick steps?|quicksteps?|navigation|to-do
-    |properties|eigenschaften|details?|switch|account|konto|browse|choose|select|auswahlen)\b
-    (?!.* (and|und|&|to|an|move|delete|done|verschieben|loschen|erledigt)\b).*
+    |maximi[sz]e|restore|naptar|agenda|mes|mois|mese|maand|manad|miesiac|semana|semaine|settimana
+    |vecka|dia|jour|giorno|dag|dzien|kalendar\w*|kaлehдap\w*|takvim|カレンダー|日历|download|save
+    |speichern|customize|undo|translate|ubersetzen|read aloud|laut vorlesen|color|farbe|theme|ribbon
+    |menuband|quick steps?|quicksteps?|navigation|to-do|properties|eigenschaften|details?|switch
+    |account|konto|browse|choose|select|auswahlen)\b(?!.* (and|und|&|to|an|move|delete|done
+    |verschieben|loschen|erledigt)\b).*
 # Commands of an editor's palette that only show.
 PALETTE_SHOWS (?i:>?\s*((view|help|ansicht): [\w /()]+|(toggle )?(word wrap|minimap|zen mode
     |full screen)))\s*
@@ -4955,11 +4971,11 @@ PERSONAL .*\b(night|dark|light|themes?|colou?rs?|brightness|volume|sounds?|mute|
     |flugmodus|brillo|luminosit\w+|jasnosc|helderheid|ljusstyrka|lysstyrke|brilho|parlaklik)\b.*
 # Pages of banks and shops' last steps, and of what administrators do; programs that are such.
 WEIGHTY (?!(?!.*(checkout|kasse|paypal)).*power ?bank).*(\b|online)(bank\w*|\w*sparkasse|banque
-    |banco|banca|paypal|checkout|kasse|payments?|virement|uber|lyft|casino|roulette|roleta|ruleta|poker|betting|sportwetten|trade|trading|trade republic
-    |brok\w+|binance|coinbase|kraken|robinhood|ebay|auction\w*|przelew|havale|bonifico|transfer\w*
-    |uberweisung\w*|wallet|crypto\w*|uniswap|admin\w*|dashboard|jenkins|pipelines?|azure|aws
-    |kubernetes|phpmyadmin|adminer|cpanel|plesk|docusign|elster|invoices?|settings|einstellungen
-    |password manager|google docs.*share)\b.*
+    |banco|banca|paypal|checkout|kasse|payments?|virement|uber|lyft|casino|roulette|roleta|ruleta
+    |poker|betting|sportwetten|trade|trading|trade republic|brok\w+|binance|coinbase|kraken
+    |robinhood|ebay|auction\w*|przelew|havale|bonifico|transfer\w*|uberweisung\w*|wallet|crypto\w*
+    |uniswap|admin\w*|dashboard|jenkins|pipelines?|azure|aws|kubernetes|phpmyadmin|adminer|cpanel
+    |plesk|docusign|elster|invoices?|settings|einstellungen|password manager|google docs.*share)\b.*
 LEDGERS (exodus|ledger live|electrum.*|atomic.*|wasabi.*|binance|metatrader\w*|terminal64
     |tradingview|tws|thinkorswim|sap\w*|koaeinst|datev\w*|lx\w*|lexware\w*|.*(dynamics|navision|sage
     |quickbooks).*)\.exe
@@ -4980,8 +4996,8 @@ CLOUDS .*\b(one ?drive|drop ?box|google drive|i ?cloud|next ?cloud|share ?point)
 PASTES_LABEL (.*\n)?(paste|einfugen|coller|pegar|incolla|wklej|bctabиtь|粘贴)\b.*
 MAIL_TITLES .*\b(gmail|inbox|posteingang|mail|outlook|boite de reception)\b.*
 # Programs whose fields another machine reads, by name or by what shows their windows.
-SENDS (<BROWSERS>|<CHATS>|olk\.exe) .*
-    |(?!<STUDIOS>|<EDITORS>).* (chrome_widgetwin\S*|mozillawindowclass|\S*webview\S*)
+SENDS (<BROWSERS>|<CHATS>|olk\.exe) .*|(?!<STUDIOS>|<EDITORS>).* (chrome_widgetwin\S*
+    |mozillawindowclass|\S*webview\S*)
 # A site as it is registered, with a short word in front: more can carry what somebody has read.
 SITE ([a-z]{1,4}\.)?(?=.{4,30}$)[a-z0-9-]+\.((com?|org|net|ac|gov)\.)?[a-z]{2,}
 # A number or two words of what was read.
@@ -5009,8 +5025,7 @@ DRAGGED_THERE edit|document|text|combo box|slider|scroll ?bar|thumb|pane|image|t
 OFFICE_KEYS ctrl\+([^ejmq+]|shift\+[aflopstu])
 # What narrows or shows a list otherwise; and pages that play something, which letters steer.
 NARROWS select \w+ \S+|(max|min)(imum)? price|filter\w*|views?|ansicht|sort\w*|search|such\w*|zoom
-    |show\w*|display\w*|anzeig\w*|month
-    |monat|year|jahr|period|zeitraum|week|woche|date|datum
+    |show\w*|display\w*|anzeig\w*|month|monat|year|jahr|period|zeitraum|week|woche|date|datum
 VIDEOS .*\b(youtube|vimeo|netflix|twitch|videos?|player|prime video|disney\+|mediathek|spotify)\b.*
 PLAYS_ON (.*\n)?(resume|continue watching|fortsetzen|weiterschauen|reprendre( la lecture)?)\W*
 PRINTS (print|drucken|imprimer|imprimir|stampa|afdrukken|drukuj)
@@ -5024,10 +5039,10 @@ FIELDS_THERE edit|combo box|document|field
 MAKERS ableton live.*|fl(64)?|cubase\w*|reaper|bitwig.*|studio one|musescore\w*|sibelius|finale
     |dorico\w*|guitarpro\w*|lilypond|virtualdj|traktor.*|rekordbox|serato.*|mixxx|ocenaudio
     |lightroom|capture ?one|darktable|rawtherapee|digikam|picasa\w*|illustrator|indesign|coreldrw
-    |afphoto|affinity.*|scribus|clipstudiopaint|aseprite|figma|canva|mspub|adobe premiere pro|afterfx
-    |resolve|kdenlive|shotcut|openshot\S*|vegas\d*|camtasia\S*|handbrake|acad|librecad|qcad|freecad
-    |openscad|sldworks|fusion360|rhino|revit|archicad|sketchup|prusa-slicer|ultimaker-cura|imagej
-    |fiji\S*|origin\d*|geogebra|qgis\S*|stellarium|googleearth\S*|anki|zotero|xmind|freeplane
+    |afphoto|affinity.*|scribus|clipstudiopaint|aseprite|figma|canva|mspub|adobe premiere pro
+    |afterfx|resolve|kdenlive|shotcut|openshot\S*|vegas\d*|camtasia\S*|handbrake|acad|librecad|qcad
+    |freecad|openscad|sldworks|fusion360|rhino|revit|archicad|sketchup|prusa-slicer|ultimaker-cura
+    |imagej|fiji\S*|origin\d*|geogebra|qgis\S*|stellarium|googleearth\S*|anki|zotero|xmind|freeplane
     |winmine|minesweeper|solitaire|sol|freecell|spider\w*|mahjong
 # Programs of which the rules know what they do, or which only show or edit a document.
 KNOWN_PROGRAMS <BROWSERS>|<CHATS>|<MAILS>|<EXPLORER>|<EDITORS>|<STUDIOS>|<TERMINALS>|<START>
@@ -5039,10 +5054,11 @@ KNOWN_PROGRAMS <BROWSERS>|<CHATS>|<MAILS>|<EXPLORER>|<EDITORS>|<STUDIOS>|<TERMIN
     |snippingtool|screenclippinghost|stikynot|shellexperiencehost|openwith|textinputhost|steam\w*
     |epicgameslauncher|obs(32|64)?|<MAKERS>)\.exe
 # Apps of Windows itself: all of the Store are of one program, and only their titles differ.
-OWN_APPS <SETTINGS>|(alarms & )?clock|(alarme? (&|und) )?uhr|weather|wetter|photos|fotos
-    |movies & tv|filme & tv|media player|medienwiedergabe|maps|karten|snipping tool|snip & sketch
+OWN_APPS <SETTINGS>|(alarms & )?clock|(alarme? (&|und) )?uhr|weather|wetter|photos|fotos|movies & tv
+    |filme & tv|media player|medienwiedergabe|maps|karten|snipping tool|snip & sketch
     |microsoft store|calendar|kalender|mail|camera|kamera|(voice|sound) recorder|sticky notes
-    |kurznotizen|paint( 3d)?|(microsoft )?(solitaire|mahjong|minesweeper)\b.*|windows.sicherheit|windows security|tips|tipps|people|get help
+    |kurznotizen|paint( 3d)?|(microsoft )?(solitaire|mahjong|minesweeper)\b.*|windows.sicherheit
+    |windows security|tips|tipps|people|get help
 # Where the rules know what is done; without a program's name also by that of a document.
 PLAIN (<KNOWN_PROGRAMS>)( .*)?|applicationframehost\.exe (.* - )?(<OWN_APPS>)|<CALCULATORS>
     |((?!\S+\.exe\b).*\.(txt|md|rtf|docx?|odt|xlsx?|ods|pptx?|odp|<MEDIA>|svg|dwg|tex)\b.*)?
@@ -5082,8 +5098,8 @@ FORM_GOES_ON (?!(save|add|edit|insert|import|export|rename|attach|increase|decre
     |exportieren|einfugen|bearbeiten|enregistrer|ajouter|modifier|guardar|anadir|editar)\b)(<LOOKS>)
 # Keys that move, find or copy, and those of Windows itself; to print leads to a form first.
 FREE_KEYS .*\bwin\b.*|ctrl\+(shift\+)?([-+=0]|plus|minus|num(add|subtract|0))|((ctrl|shift
-    |alt)\+)*(ctrl|shift|alt|tab|home|end|left|right|up|down|page\w+
-    |escape|f10|f1|f3)|ctrl\+[acfp]|shift\+(f10|.)|ctrl\+insert|alt\+\w
+    |alt)\+)*(ctrl|shift|alt|tab|home|end|left|right|up|down|page\w+|escape|f10|f1|f3)|ctrl\+[acfp]
+    |shift\+(f10|.)|ctrl\+insert|alt\+\w
 # Menus that stand for what they hold, a window's buttons, and saving: what is typed over is asked
 # about before.
 WHOLE_MENUS (restore|highlight|save( as)?|speichern( unter)?|enregistrer|guardar|edit|insert
@@ -5164,12 +5180,13 @@ POLITE (please|kindly|just|also|now|first|finally|next|after(ward)?s?|(can|could
     |je (veux|voudrais)|j'aimerais|il faut|d'abord|s'il (te|vous) plait|bonjour|me|nous|puedes
     |podrias|puede|podria|quiero|quisiera|necesito|por favor|primero|hola)
 ASKING (whether|what|which|whom?|whose|where|when|why|how|wie\w*|was|wo(her|hin)?|wann|wer|wen|wem
-    |wessen|warum|wieso|weshalb|welche\w*|ob|comment|combien|quand|(le|la|les)?quel\w*|pourquoi
-    |que(?! (tu|vous|ils?|elles?|l[aeo]s?|el|se)\b| l')|qui|quoi|qu'\S+|ou|como|cuando|cuant\w*
-    |cual\w*|donde|quien\w*|(what|how|where|who|when)s|quant[aeio]s?|qua(l|le|li|is)|quando|quem|onde|cosa
-    |che|chi|perche|hoe(veel)?|welke?|wat|waar|wanneer|vad|hva|hvad|vem|hvem|hvor\w*|hvornar|hur|nar|nar|vilken
-    |co|kto|gdzie|kiedy|jak|ile|ktory|kdo|kde|kdy|kolik|mika|mita|missa|milloin|montako|melyik|mikor|hol
-    |mennyi|ne kadar|kac|hangi|nerede|ckoльko|гдe|koгдa|kakoи|kakaя|kakиe|чto|kto|пoчemy)
+    |wessen|warum|wieso|weshalb|welche\w*|ob|comment|combien|quand|(le|la|les)?quel\w*|pourquoi|que
+    (?! (tu|vous|ils?|elles?|l[aeo]s?|el|se)\b| l')|qui|quoi|qu'\S+|ou|como|cuando|cuant\w*|cual\w*
+    |donde|quien\w*|(what|how|where|who|when)s|quant[aeio]s?|qua(l|le|li|is)|quando|quem|onde|cosa
+    |che|chi|perche|hoe(veel)?|welke?|wat|waar|wanneer|vad|hva|hvad|vem|hvem|hvor\w*|hvornar|hur|nar
+    |nar|vilken|co|kto|gdzie|kiedy|jak|ile|ktory|kdo|kde|kdy|kolik|mika|mita|missa|milloin|montako
+    |melyik|mikor|hol|mennyi|ne kadar|kac|hangi|nerede|ckoльko|гдe|koгдa|kakoи|kakaя|kakиe|чto|kto
+    |пoчemy)
 BEFORE_A_NOUN (the|an?|its?|their|my|our|your|his|her|all|any|both|this|that|these|those|der|die
     |das|den|dem|des|eine?\w?|seine?\w?|ihre?\w?|meine?\w?|unsere?\w?|le|la|les|une?|du|leurs?
     |s[ae]s?|mon|ma|mes|el|los|las|una|su|sus|mi|mis|\d\S*)
@@ -5180,31 +5197,34 @@ WATCHES (?!.*(?<!how )(?<!what )\b(to|pour|para|zum?) <VERBS>)(<POLITE>\s){,6}((
     |what a client calls$|why (not|don't))((<PLACED>)\s)?<ASKING>\b.*|(is|are|am|was|were|does|did
     |has|had|(have|do) (i|we|they|you)|(can|may|should|will) (i|we|they|it|he|she|there|the)|gibt es
     |ist|sind|war|waren|hat|habe ich|haben wir|steht|kommt|kostet|kann (ich|man)|est(-ce (?!que (tu
-    |vous)\b)|-il|-elle|\b)|sont|y a-t-il|il y a|hay|esta|estan|son|tiene|tengo)\b.*|(look
-    |see(?! to\b)|read|view|find|search|check(?! (\S+ )?(box(es)?|in|out|off|mark)\b)|show|(tell
-    |show|give) (me|us)\b(?! an?\b).*|know|hear|watch|listen|compare|count|close|browse|explore
-    |locate|verify|inspect|examine|determine|identify|discover|learn|monitor|scroll|wait|zoom
-    |research|figure out|(have|take) a (\S+ )?look|note (?=<ASKING>|if\b|that\b)
-    |remember (?=<ASKING>|if\b)|(open|visit|navigate|go (?=to|back|through|into|in|on|up|down
-    |online)(\S+)|offnen?|ouvr\w+|abr\w+)\b(?!.*\b(to (?!the|an?|my|our|your)|so that|um zu|pour
-    |para)\b)|schau\w*|sieh|seht?|sehen|guck\w*|lies|les(e|t|en)|such(e|t|en)?|finden?|findet|zeig(e
-    |t|en)?|(sage?|nenne?|erzahle?|gib) (\S+ )?(mir|uns)\b(?! eine?\b)|prufen?|uberprufen?
-    |vergleich\w*|durchsuch\w*|ermittel\w*|ermittle|besuchen?|warte\w*|wissen|schliessen?
-    |gehe?n? (auf|zu[mr]?|ins?|nach|zuruck)|stelle? fest|(mach|ruf)e?\s(?=.*\s(auf|zu)$)|(?!.*\b(auf
-    |zu[mr]?) \S+$).*\b(nach|an)?(lesen|suchen|finden|sehen|schauen|prufen|vergleichen|vorlesen
-    |offnen)$|(mir|uns) (.*\s)?(sagen|zeigen|nennen)$|regarde\w*|voi[rs]|voyez|lis(ez)?|lire
-    |(re)?cherche\w*|trouve\w*|montre\w*|affiche\w*|(dis|dites|donne)[- ](moi|nous)|(me|nous) dire
-    |ferme\w*|verifie\w*|consulte\w*|savoir|ecoute\w*|va(s|is)? (sur|a|aux?|dans)|aller|mira\w*|ver
-    |ve (al?|si)|lee|leer|busca\w*|encuentra\w*|encontrar|muestra\w*|mostrar\w*|ensena\w*|di(me|game
-    |nos)|decir(me|nos)|dame (el|la|los|las)|cierra|comprueba\w*|comprobar|verifica\w*|compara\w*
+    |vous)\b)|-il|-elle|\b)|sont|y a-t-il|il y a|hay|esta|estan|son|tiene|tengo)\b.*|(look|see
+    (?! to\b)|read|view|find|search|check(?! (\S+ )?(box(es)?|in|out|off|mark)\b)|show|(tell|show
+    |give) (me|us)\b(?! an?\b).*|know|hear|watch|listen|compare|count|close|browse|explore|locate
+    |verify|inspect|examine|determine|identify|discover|learn|monitor|scroll|wait|zoom|research
+    |figure out|(have|take) a (\S+ )?look|note (?=<ASKING>|if\b|that\b)|remember (?=<ASKING>|if\b)
+    |(open|visit|navigate|go (?=to|back|through|into|in|on|up|down|online)(\S+)|offnen?|ouvr\w+
+    |abr\w+)\b(?!.*\b(to (?!the|an?|my|our|your)|so that|um zu|pour|para)\b)|schau\w*|sieh|seht?
+    |sehen|guck\w*|lies|les(e|t|en)|such(e|t|en)?|finden?|findet|zeig(e|t|en)?|(sage?|nenne?
+    |erzahle?|gib) (\S+ )?(mir|uns)\b(?! eine?\b)|prufen?|uberprufen?|vergleich\w*|durchsuch\w*
+    |ermittel\w*|ermittle|besuchen?|warte\w*|wissen|schliessen?|gehe?n? (auf|zu[mr]?|ins?|nach
+    |zuruck)|stelle? fest|(mach|ruf)e?\s(?=.*\s(auf|zu)$)|(?!.*\b(auf|zu[mr]?) \S+$).*\b(nach
+    |an)?(lesen|suchen|finden|sehen|schauen|prufen|vergleichen|vorlesen|offnen)$|(mir
+    |uns) (.*\s)?(sagen|zeigen|nennen)$|regarde\w*|voi[rs]|voyez|lis(ez)?|lire|(re)?cherche\w*
+    |trouve\w*|montre\w*|affiche\w*|(dis|dites|donne)[- ](moi|nous)|(me|nous) dire|ferme\w*
+    |verifie\w*|consulte\w*|savoir|ecoute\w*|va(s|is)? (sur|a|aux?|dans)|aller|mira\w*|ver|ve (al?
+    |si)|lee|leer|busca\w*|encuentra\w*|encontrar|muestra\w*|mostrar\w*|ensena\w*|di(me|game|nos)
+    |decir(me|nos)|dame (el|la|los|las)|cierra|comprueba\w*|comprobar|verifica\w*|compara\w*
     |visita\w*|saber|averigua\w*|abn|abra|ac|anoiξe|apn|apne|apri|avaa|bekijk|beratta|biдkpии|bul
-    |list(e|a|s)?|summari[sz]e|explain|describe|preview|count|compte|policz|guarda(?= (a |l))|guck\w*|ler|ver|vezi|bak|laat|zien
-    |.*\b(bak|goster)|.*(見て|教えて|確認して|調へて|읽어줘|확인해줘|알려줘|보여줘|찾아줘)\W*|(看|查|找|读|告诉我).*|.*(多少|几点|几个|吗|何日|いつ|とこ|いくら).*|cerca|ckaжи|consulte|controleer|controlla|deschide|diga|dimmi|encontre|etsi|fammi vedere|finn
-    |fortell|fortæl|goster|haиди|hitta|katso|keresd|kerro|kijk|kolla|lees|leggi|leggimi|leia|leta
-    |lue|læs|mostra|mostrami|mostre|mutasd|najdi|nayta|nyisd|oku|olvasd|oppna|otevri|otkpoи|otworz
-    |pokaz|powiedz|precti|procure|przeczytaj|sag mig|shfaq|sjekk|sog|sok|soyle|sprawdz|tarkista|tjek
-    |toon|trova|ukaz|vedi|veja|verifique|vertel|vind|vis|visa|zjisti|zkontroluj|znajdz|zobacz|zobraz
-    |zoek|βpeσ|δeiξe|δiaβaσe|зhaиди|пocmotpи|пokaжи|пpobepь|пpoчtи|пpoчиtaи)\b(?!').*)
+    |list(e|a|s)?|summari[sz]e|explain|describe|preview|count|compte|policz|guarda(?= (a |l))
+    |guck\w*|ler|ver|vezi|bak|laat|zien|.*\b(bak|goster)|.*(見て|教えて|確認して|調へて|읽어줘
+    |확인해줘|알려줘|보여줘|찾아줘)\W*|(看|查|找|读|告诉我).*|.*(多少|几点|几个|吗
+    |何日|いつ|とこ|いくら).*|cerca|ckaжи|consulte|controleer|controlla|deschide|diga|dimmi|encontre
+    |etsi|fammi vedere|finn|fortell|fortæl|goster|haиди|hitta|katso|keresd|kerro|kijk|kolla|lees
+    |leggi|leggimi|leia|leta|lue|læs|mostra|mostrami|mostre|mutasd|najdi|nayta|nyisd|oku|olvasd
+    |oppna|otevri|otkpoи|otworz|pokaz|powiedz|precti|procure|przeczytaj|sag mig|shfaq|sjekk|sog|sok
+    |soyle|sprawdz|tarkista|tjek|toon|trova|ukaz|vedi|veja|verifique|vertel|vind|vis|visa|zjisti
+    |zkontroluj|znajdz|zobacz|zobraz|zoek|βpeσ|δeiξe|δiaβaσe|зhaиди|пocmotpи|пokaжи|пpobepь|пpoчtи
+    |пpoчиtaи)\b(?!').*)
 ASKS_ONLY (?!\W{,3}(<POLITE>|<VERBS>)\b)(?!.*(,|\b(and|und|et|y|then|dann)) (<POLITE>\s)?<VERBS>\b)
     [^.!?;:]*\?\W{,9}
 # What only adds to a clause: no verb, a condition, or what is not to be done.
@@ -5262,8 +5282,8 @@ POLITELY ^((<POLITE>)\s){,3}
 AGREES (akkoord|accepteren|weigeren|godkann( alla)?|acceptera( alla)?|aksepter|hyvaksy|zgadzam sie
     |akceptuje?|souhlasim|kabul et|elfogadom|accetto|aceitar|avvisa|rifiuta|recusar|odrzuc|odmitnout
     |reddet|no, take me to settings|accept|allow|agree|reject|decline|i agree|save (preferences
-    |settings|choices)|ablehnen
-    |akzeptieren|zustimmen|einverstanden|accepter|refuser|aceptar|rechazar)\W*
+    |settings|choices)|ablehnen|akzeptieren|zustimmen|einverstanden|accepter|refuser|aceptar
+    |rechazar)\W*
 GOES (go|ok|los)\W*
 SEARCHES (?!.*(ad+ress|url)).*\b(search|find|such\w*|recherch\w*|busc\w*|cerca)\b.*
 # What takes over or begins what a task bids, and what may stand beside a verb that it has.
@@ -5280,8 +5300,8 @@ DONE (save|edit|add|insert|update|write|create|continue|proceed|start|apply|done
     |anlegen)\W*|[-+−]
 # What looks, whatever its words: a paper, a menu, what is a list of something; and what leads on:
 # a page's number, signs that turn pages or close, one word that is many things, as "Reviews".
-SHOWN_WHOLE <ENDING_SHOWS>( done)?|<MENU_BARS>|<FETCHES>|\d{1,2} ?([dwmyjth]|mo|yr|tage?|monate?|jahre?)|ytd
-    |(picture|image|photo|bild|slide|foto|seite|page) \d+ (of|von|de|/) \d+|[<>«»‹›←→]+
+SHOWN_WHOLE <ENDING_SHOWS>( done)?|<MENU_BARS>|<FETCHES>|\d{1,2} ?([dwmyjth]|mo|yr|tage?|monate?
+    |jahre?)|ytd|(picture|image|photo|bild|slide|foto|seite|page) \d+ (of|von|de|/) \d+|[<>«»‹›←→]+
     |\S*(ubersicht|ansicht|verlauf|liste|vorschau|statistik|historie|suche|auszug|auswahl|kopf
     |protokoll|nachrichten|mitteilungen|bewertungen|meldungen|einstellungen)
 LEADS_WHOLE \d{1,4}|play (\d+|episode|video|trailer|song|track)\b(?!.*\b(pay|buy|send|order)\b).*
@@ -5300,9 +5320,8 @@ PREFERENCES (.*\b)?(privacy|privatsphare|billing|notifications?|who can .*|secur
     |ustawienia|impostazioni)\b.*
 # Words of buttons that find what was chosen before, and of what steers what plays.
 FINDS search|find|zoek(en)?|szukaj|sok|cerca|vai|pesquisar|hledat|hae|ara|show(?! (more|less|menu
-    |all|details|password)\b)|go(?! (to|back|home)\b)|suche
-    |suchen|finden?|zeigen?|anzeigen|los|(re)?cherche[rz]|trouver|afficher|voir|buscar|encontrar
-    |mostrar|ver
+    |all|details|password)\b)|go(?! (to|back|home)\b)|suche|suchen|finden?|zeigen?|anzeigen|los
+    |(re)?cherche[rz]|trouver|afficher|voir|buscar|encontrar|mostrar|ver
 LEADS_ON (.*; )?((<TAKES_OVER>|ok)|(?![^;]*\b(tabs?|onglets?|pestanas?|google
     |url)\b)((<FINDS>)\b[^;]*|[^;]*\s(<FINDS>)\W*))(; .*)?
 PLAYS seek\w*|scrub\w*|progress|volume|playback|lautstarke|fortschritt|wiedergabe|progression
@@ -5324,11 +5343,11 @@ GETS (download|export|herunterladen|exportieren|telecharger|exporter|descargar|e
 DOWNLOADS (.*\n)?(<GETS>\b(?!'|\s(speed|cent(er|re)|manager|folder|history|guide|page|area)s?\b).*
     |[^\n]*\s<GETS>\W*|.*\S\.(?!(com|url|js|website)\b)(zip|7z|rar|tar|gz|docx?|xlsx?|pptx?|odt|ods
     |odp|rtf|epub|ics|vcf|torrent|<RUNS>)(\W.*)?)
-KEPT_AT_ONCE .*(automatisches speichern|autosave on|google docs|google sheets|google slides|autosaved|automatisch gespeichert
-    |word online|confluence|notion|onenote|obsidian|sticky notes|kurznotizen|google keep
-    |docx? - (saved|gespeichert|enregistre|guardado|salvato|opgeslagen|sparad|zapisano)
-    |notes - icloud|evernote|simplenote|joplin|logseq|standard notes|airtable|dropbox paper|quip
-    |figma|miro|(?<!easy )access)\b.*
+KEPT_AT_ONCE .*(automatisches speichern|autosave on|google docs|google sheets|google slides
+    |autosaved|automatisch gespeichert|word online|confluence|notion|onenote|obsidian|sticky notes
+    |kurznotizen|google keep|docx? - (saved|gespeichert|enregistre|guardado|salvato|opgeslagen
+    |sparad|zapisano)|notes - icloud|evernote|simplenote|joplin|logseq|standard notes|airtable
+    |dropbox paper|quip|figma|miro|(?<!easy )access)\b.*
 """,
     PATTERNS,
 )
@@ -5354,40 +5373,37 @@ def bids(task: str) -> bool:
 COMMANDS = {
     "delete": """
         delete, erase, wipe, discard, remove, shred, purge, overwrite, revert, revoke, reset,
-        unsubscribe, permanently, permanently delete, deletion, don't save, do not save,
-        trash it, to trash, to bin, to recycle bin, empty bin, empty trash, empty recycle bin,
-        empty folder, clear all, clear history, clear data, browsing data, recent history,
-        clear cookies, clear cache, quick format, format disk, format drive, end task,
-        end process, end call, end meeting, stop service, replace file, replace files,
-        replace it, leave site, leave page, =leave, leave meeting, leave group, leave team,
-        leave call, close account, cancel subscription, cancel appointment, cancel order,
-        cancel booking, cancel reservation, cancel membership, cancel meeting, cancel event,
-        cancel plan, cancel flight, cancel trip, cancel contract, cancel policy, cancel class,
-        cancel account, cancel all+, leave channel, leave server, leave workspace, leave chat,
-        leave conversation, finish cancellation, turn off 2-step, clear now,
-        clear chat, clear log, replace in files, forget+,
-        clean up, clean now, sweep, 🗑, archive this, exit group, vernichten, bereinigen, ausbuchen,
-        schutz anhalten,
-        pause protection, restore backup, restore this version, abandon+, don't keep, start over,
-        prune, =drop, unlink, =disable, undo all, turn off bitlocker, terminate, kill+, abort+,
-        truncate, destroy, nuke, drop table,
-        drop database, drop course, suspend, deactivate, decommission, dissolve, liquidate, void+,
-        write off, ban, expel, evict, kick, kick out, block user, block contact, block sender,
-        block account, unpair, unenroll, detach, forget device, forget this, restore defaults,
-        rollback, roll back, undeploy, deregister, withdraw, resign, retire+, close case,
-        close ticket, close issue, disable account, disable user
-        löschen, entfernen, verwerfen, leeren, überschreiben, zurücksetzen, endgültig,
-        widerrufen, kündigen, stornieren, absagen, abbestellen, formatieren, formatierung,
-        schnellformatierung, nicht speichern, in den papierkorb, auf werkseinstellungen,
-        konto sperren, benutzer sperren, karte sperren, konto deaktivieren, auflösen, terminieren,
-        benutzer deaktivieren, ausschließen, ausmustern, exmatrikulieren,
-        task beenden, prozess beenden, dienst beenden, anruf beenden, besprechung beenden,
-        datei ersetzen, dateien ersetzen, sie ersetzen, ziel ersetzen, verlassen,
-        konto schließen, mitgliedschaft beenden, abo beenden, vertrag beenden
-        résilier, annuler ma, annuler mon, annuler la réservation,
-        supprimer, suppression, effacer, vider, réinitialiser, à la corbeille,
-        vers la corbeille, ne pas enregistrer, formatage rapide, annuler la commande,
-        annuler le rendez-vous
+        unsubscribe, permanently, permanently delete, deletion, don't save, do not save, trash it,
+        to trash, to bin, to recycle bin, empty bin, empty trash, empty recycle bin, empty folder,
+        clear all, clear history, clear data, browsing data, recent history, clear cookies,
+        clear cache, quick format, format disk, format drive, end task, end process, end call,
+        end meeting, stop service, replace file, replace files, replace it, leave site, leave page,
+        =leave, leave meeting, leave group, leave team, leave call, close account,
+        cancel subscription, cancel appointment, cancel order, cancel booking, cancel reservation,
+        cancel membership, cancel meeting, cancel event, cancel plan, cancel flight, cancel trip,
+        cancel contract, cancel policy, cancel class, cancel account, cancel all+, leave channel,
+        leave server, leave workspace, leave chat, leave conversation, finish cancellation,
+        turn off 2-step, clear now, clear chat, clear log, replace in files, forget+, clean up,
+        clean now, sweep, 🗑, archive this, exit group, vernichten, bereinigen, ausbuchen,
+        schutz anhalten, pause protection, restore backup, restore this version, abandon+,
+        don't keep, start over, prune, =drop, unlink, =disable, undo all, turn off bitlocker,
+        terminate, kill+, abort+, truncate, destroy, nuke, drop table, drop database, drop course,
+        suspend, deactivate, decommission, dissolve, liquidate, void+, write off, ban, expel, evict,
+        kick, kick out, block user, block contact, block sender, block account, unpair, unenroll,
+        detach, forget device, forget this, restore defaults, rollback, roll back, undeploy,
+        deregister, withdraw, resign, retire+, close case, close ticket, close issue,
+        disable account, disable user
+        löschen, entfernen, verwerfen, leeren, überschreiben, zurücksetzen, endgültig, widerrufen,
+        kündigen, stornieren, absagen, abbestellen, formatieren, formatierung, schnellformatierung,
+        nicht speichern, in den papierkorb, auf werkseinstellungen, konto sperren, benutzer sperren,
+        karte sperren, konto deaktivieren, auflösen, terminieren, benutzer deaktivieren,
+        ausschließen, ausmustern, exmatrikulieren, task beenden, prozess beenden, dienst beenden,
+        anruf beenden, besprechung beenden, datei ersetzen, dateien ersetzen, sie ersetzen,
+        ziel ersetzen, verlassen, konto schließen, mitgliedschaft beenden, abo beenden,
+        vertrag beenden
+        résilier, annuler ma, annuler mon, annuler la réservation, supprimer, suppression, effacer,
+        vider, réinitialiser, à la corbeille, vers la corbeille, ne pas enregistrer,
+        formatage rapide, annuler la commande, annuler le rendez-vous
         eliminar, borrar, vaciar, descartar, restablecer, no guardar, limpiar el historial,
         eliminación de, a la papelera, formatear, cancelar suscripción
         excluir, esvaziar, remover, elimina, svuota, rimuovi, cancella, apagar tudo
@@ -5395,107 +5411,95 @@ COMMANDS = {
         удалить, очистить, опустошить, стереть, сбросить, не сохранять, в корзину, форматировать
         删除, 刪除, 清空, 移除, 移至, 丢弃, 抹掉, 擦除, 重置, 不保存, 快速格式化
         verwijderen, ta bort, slett, slet, radera, poista, smazat, odstranit, törlés, =sil,
-        видалити, =삭제, 휴지통으로, ゴミ箱に, 削除, διαγραφή, șterge, hapus, xóa, حذف, מחק,
-        हटाएं, ลบ""",
+        видалити, =삭제, 휴지통으로, ゴミ箱に, 削除, διαγραφή, șterge, hapus, xóa, حذف, מחק, हटाएं,
+        ลบ""",
     "pay": """
-        pay, buy, purchase, subscribe, donate, checkout, check-out, check out, bid,
-        book now, book a, book this, book your, book it, book flight, book room, book table,
-        book ticket, book tickets, book appointment, book seat, book hotel, sell, trade now,
-        place trade, redeem, stake+, mint+, pledge, rent now, upgrade now, upgrade plan,
-        start trial, start subscription, renew, claim+, =claim, bet+, cash out, refund, reimburse,
-        charge card, charge customer, charge now, issue invoice, finalize, finalise, enroll,
-        enrol, apply now, register now, register device, register domain, close position,
-        reserve, confirm, =order, order now, place+, make payment, make a payment,
-        =swap, run payroll, launch campaign, zahlung anweisen, lastschrift, mahnlauf, umbuchen,
-        verbuchen,
-        mark as paid, upgrade to, order with, complete payment, complete order,
-        complete purchase, complete booking, =transfer, make transfer, make a transfer,
-        schedule payment, =rent,
-        transfer+, top up, free trial, credit card, finish booking, add payee,
-        add beneficiary
-        order erteilen, kauf abschließen, dauerauftrag anlegen,
-        zahlungspflichtig, kostenpflichtig, kaufen, bezahlen, zahlen, überweisen, überweisung,
-        verkaufen, einlösen, auszahlen, abheben, erstatten, verlängern, einzahlen,
-        auftrag erteilen, festschreiben, storno, monatsabschluss, bestellen, buchen,
-        reservieren, spenden, abonnieren, bieten, bestätigen, =kasse,
-        zur kasse, bestellung abschicken, bestellung absenden, bestellung aufgeben
-        vendre, enchérir, confirmer, passer l'ordre, finaliser, le bénéficiaire,
-        payer, acheter, commander, réserver, virement, passer la commande, passer commande,
-        faire un don
+        pay, buy, purchase, subscribe, donate, checkout, check-out, check out, bid, book now,
+        book a, book this, book your, book it, book flight, book room, book table, book ticket,
+        book tickets, book appointment, book seat, book hotel, sell, trade now, place trade, redeem,
+        stake+, mint+, pledge, rent now, upgrade now, upgrade plan, start trial, start subscription,
+        renew, claim+, =claim, bet+, cash out, refund, reimburse, charge card, charge customer,
+        charge now, issue invoice, finalize, finalise, enroll, enrol, apply now, register now,
+        register device, register domain, close position, reserve, confirm, =order, order now,
+        place+, make payment, make a payment, =swap, run payroll, launch campaign, zahlung anweisen,
+        lastschrift, mahnlauf, umbuchen, verbuchen, mark as paid, upgrade to, order with,
+        complete payment, complete order, complete purchase, complete booking, =transfer,
+        make transfer, make a transfer, schedule payment, =rent, transfer+, top up, free trial,
+        credit card, finish booking, add payee, add beneficiary
+        order erteilen, kauf abschließen, dauerauftrag anlegen, zahlungspflichtig, kostenpflichtig,
+        kaufen, bezahlen, zahlen, überweisen, überweisung, verkaufen, einlösen, auszahlen, abheben,
+        erstatten, verlängern, einzahlen, auftrag erteilen, festschreiben, storno, monatsabschluss,
+        bestellen, buchen, reservieren, spenden, abonnieren, bieten, bestätigen, =kasse, zur kasse,
+        bestellung abschicken, bestellung absenden, bestellung aufgeben
+        vendre, enchérir, confirmer, passer l'ordre, finaliser, le bénéficiaire, payer, acheter,
+        commander, réserver, virement, passer la commande, passer commande, faire un don
         pagar, comprar, transferir, donar, reservar, enviar pedido, hacer pedido, otro pedido,
         acquista, compra, paga, ordina ora, prenota ora, finalizar compra
         kup, kupuję, zapłać, płatność, zamawiam, przelew, potwierdź zamówienie, złóż zamówienie
         купить, оплатить, заказать, оформить подписку, подписаться, оформить покупку,
         оформить заказ, перевести деньги
         购买, 付款, 支付, 结账, 结算, 下单, 提交订单, 转账
-        zatwierdź, overmaken, overboeken, bonifico, realizar, valider, onayla, autorizovat,
-        betalen, betala, zaplatit, koupit, satın al, оплатити, купити, =구매, =결제, 購入する,
-        注文を確定, kjøp, köp nu, osta, fizetés""",
+        zatwierdź, overmaken, overboeken, bonifico, realizar, valider, onayla, autorizovat, betalen,
+        betala, zaplatit, koupit, satın al, оплатити, купити, =구매, =결제, 購入する, 注文を確定,
+        kjøp, köp nu, osta, fizetés""",
     "send": """
-        send, submit, publish, upload, tweet, invite, =post, post+, =share, share now,
-        share with, share screen, share publicly, reply all, reply to all, go live, add comment,
-        join+, =call, start call, video call, audio call, voice call, approve, authorize,
-        authorise, sign document, sign now, sign and, e-sign, =sign, deploy, =release,
-        release now, release to, release funds, release payment, release hold, promote,
-        merge pull request, =merge, merge branch, merge into, confirm merge, squash and, push to,
-        force push, =push, push changes, commit changes, commit and, =commit, broadcast,
-        notify+, announce, escalate, dispatch, transmit, file claim, file report, file return,
-        file a, lodge, nominate, report user, report abuse, report post, request access, =vote,
-        cast vote, cast ballot, vote for, vote now, retweet, repost, accept invitation,
-        accept request, accept offer, connect account, transfer ownership, hand over, hand in,
-        turn in, make public, go public, make admin, make owner, make administrator, add as admin,
-        set as owner, assign role, elevate, unmute, give control, camera on, huddle, share calendar,
-        voice message, forward message, start huddle, =join, change visibility, sync changes,
-        push origin, impersonate, give access, share access,
-        forward a copy, enable forwarding, start forwarding, add forwarding, forward all,
-        generate token, generate new token, to this repository, available to public,
-        forward it to, redirect all, redirect it to,
-        start recording, start streaming, present now, jetzt präsentieren, admit,
-        let in, log in as, sign in as
+        send, submit, publish, upload, tweet, invite, =post, post+, =share, share now, share with,
+        share screen, share publicly, reply all, reply to all, go live, add comment, join+, =call,
+        start call, video call, audio call, voice call, approve, authorize, authorise,
+        sign document, sign now, sign and, e-sign, =sign, deploy, =release, release now, release to,
+        release funds, release payment, release hold, promote, merge pull request, =merge,
+        merge branch, merge into, confirm merge, squash and, push to, force push, =push,
+        push changes, commit changes, commit and, =commit, broadcast, notify+, announce, escalate,
+        dispatch, transmit, file claim, file report, file return, file a, lodge, nominate,
+        report user, report abuse, report post, request access, =vote, cast vote, cast ballot,
+        vote for, vote now, retweet, repost, accept invitation, accept request, accept offer,
+        connect account, transfer ownership, hand over, hand in, turn in, make public, go public,
+        make admin, make owner, make administrator, add as admin, set as owner, assign role,
+        elevate, unmute, give control, camera on, huddle, share calendar, voice message,
+        forward message, start huddle, =join, change visibility, sync changes, push origin,
+        impersonate, give access, share access, forward a copy, enable forwarding, start forwarding,
+        add forwarding, forward all, generate token, generate new token, to this repository,
+        available to public, forward it to, redirect all, redirect it to, start recording,
+        start streaming, present now, jetzt präsentieren, admit, let in, log in as, sign in as
         senden, absenden, abschicken, versenden, hochladen, veröffentlichen, posten, einreichen,
         abgeben, einladen, anrufen, freigeben, teilen, allen antworten, videoanruf, teilnehmen,
-        beitreten, autorisieren, genehmigen, freischalten, unterschreiben, unterzeichnen,
-        signieren, ausrollen, bereitstellen, zum administrator, zum admin, zum eigentümer,
-        übertragen, übergeben, weiterleiten an, umleiten an,
-        weiterleitung aktivieren, weiterleitung hinzufügen, stimme abgeben, abstimmen,
-        zusagen, weitergeben, steuerung geben
+        beitreten, autorisieren, genehmigen, freischalten, unterschreiben, unterzeichnen, signieren,
+        ausrollen, bereitstellen, zum administrator, zum admin, zum eigentümer, übertragen,
+        übergeben, weiterleiten an, umleiten an, weiterleitung aktivieren, weiterleitung hinzufügen,
+        stimme abgeben, abstimmen, zusagen, weitergeben, steuerung geben
         signer, envoyer, renvoyer, téléverser, publier, soumettre, partager, répondre à tous
         enviar, publicar, =compartir, subir archivo, responder a todos
         invia, pubblica, condividi, wyślij, prześlij, opublikuj, udostępnij, odpowiedz wszystkim
         отправить, опубликовать, публиковать, поделиться, ответить всем
         发送, 上传, 重发, 发布, 发表, 分享
         übermitteln, =送信, アップロード, verzenden, versturen, skicka, odeslat, gönder, надіслати,
-        보내기, =전송, 送信する,
-        lähetä, küldés, trimite, kirim""",
+        보내기, =전송, 送信する, lähetä, küldés, trimite, kirim""",
     "install": """
-        install, uninstall, reinstall, run anyway, run as, run with, allow, grant, trust,
-        i accept, i agree, enable macros, enable content, enable editing, real-time protection,
-        enable remote, turn on remote, activate, flash, flash firmware, update firmware, unlock,
-        i trust, =mount, mit powershell, mit power shell, add exception, whitelist,
-        add to firefox, zu firefox, zu chrome, erweiterung hinzufügen, ajouter l'extension,
-        ajouter à chrome, protection en temps réel,
-        zusammenführen, disable antivirus, disable firewall, turn off firewall, add extension,
-        add to chrome,
-        load unpacked, run now, execute, run script, run macro, pair device,
-        =firewall, turn off protection, disable device, merge registry, add to registry
+        install, uninstall, reinstall, run anyway, run as, run with, allow, grant, trust, i accept,
+        i agree, enable macros, enable content, enable editing, real-time protection, enable remote,
+        turn on remote, activate, flash, flash firmware, update firmware, unlock, i trust, =mount,
+        mit powershell, mit power shell, add exception, whitelist, add to firefox, zu firefox,
+        zu chrome, erweiterung hinzufügen, ajouter l'extension, ajouter à chrome,
+        protection en temps réel, zusammenführen, disable antivirus, disable firewall,
+        turn off firewall, add extension, add to chrome, load unpacked, run now, execute,
+        run script, run macro, pair device, =firewall, turn off protection, disable device,
+        merge registry, add to registry
         installieren, deinstallieren, installation für, installation nur, zulassen, erlauben,
         vertrauen, erlaubnis erteilen, ich akzeptiere, ich stimme zu, trotzdem ausführen,
-        ausführen als, als administrator, benutzer ausführen, makros aktivieren,
-        inhalt aktivieren, bearbeitung aktivieren, echtzeitschutz, gerät deaktivieren
+        ausführen als, als administrator, benutzer ausführen, makros aktivieren, inhalt aktivieren,
+        bearbeitung aktivieren, echtzeitschutz, gerät deaktivieren
         installer, désinstaller, désinstallation, autoriser, toujours autoriser, j'accepte,
         exécuter en tant, exécuter quand même, activer le contenu
-        instalar, desinstalar, permitir, acepto, ejecutar como, ejecutar de todas formas,
-        conceder
+        instalar, desinstalar, permitir, acepto, ejecutar como, ejecutar de todas formas, conceder
         installa, disinstalla, consenti, accetto, aceito, executar como
-        instaluj, zainstaluj, odinstaluj, dezinstalacja, zezwól, akceptuję, uruchom z,
-        uruchom jako
+        instaluj, zainstaluj, odinstaluj, dezinstalacja, zezwól, akceptuję, uruchom z, uruchom jako
         установить, разрешить, принимаю, согласен, запустить как, запустить от, запускать с
         安装, 卸载, 允许, 同意, 信任, 以管理员, 运行作为, 启用宏, 启用内容, 启用编辑
-        installeren, installera, nainstalovat, yükle, =설치, インストール, встановити,
-        дозволити, toestaan, tillåt""",
+        installeren, installera, nainstalovat, yükle, =설치, インストール, встановити, дозволити,
+        toestaan, tillåt""",
     "power": """
-        shutdown, shut down, restart, reboot, sign out, sign off, log off, log out, logoff,
-        logout, power off, hibernate
+        shutdown, shut down, restart, reboot, sign out, sign off, log off, log out, logoff, logout,
+        power off, hibernate
         herunterfahren, neustart, neustarten, neu starten, abmelden, ausschalten, ruhezustand
         éteindre, redémarrer, déconnecter, déconnexion, fermer la session, arrêter l'ordinateur
         apagar, reiniciar, cerrar sesión, spegni, arresta, riavvia, disconnetti, desligar
@@ -5507,11 +5511,10 @@ COMMANDS = {
         シャットダウン, 再起動""",
     "password": """
         password, passwords, passcode, passphrase, passwort, passwörter, kennwort, kreditkarte,
-        kreditkarteninformation, kreditkartennummer, security code, credit card, card number,
-        cvv, cvc, =pin, enter pin, pin eingeben, pin code, gespeichertes passwort,
-        starkes passwort, mot de passe, mots de passe, carte bancaire, contraseña,
-        tarjeta de crédito, hasło, hasła, numer karty, senha, пароль, пароли, номер карты, 密码,
-        信用卡
+        kreditkarteninformation, kreditkartennummer, security code, credit card, card number, cvv,
+        cvc, =pin, enter pin, pin eingeben, pin code, gespeichertes passwort, starkes passwort,
+        mot de passe, mots de passe, carte bancaire, contraseña, tarjeta de crédito, hasło, hasła,
+        numer karty, senha, пароль, пароли, номер карты, 密码, 信用卡
         wachtwoord, lösenord, heslo, parola, 비밀번호, palavra-passe, パスワード""",
 }
 # What no label commands by these words: a menu that opens, the heading of a column.
@@ -5572,39 +5575,37 @@ CLAUSES_END = r"[.,;:!()…|–—/\"<>\[\]\n]|(?<=\?)|\b(?:and|und|et|or|oder|o
 ANSWERS = {
     "leaves": """
         =close, =schließen, =fermer, =cerrar, =закрыть, =cancel, =later, =not now, =no thanks,
-        =nicht jetzt, =nein danke, remind me later, =skip, =skip this file,
-        =skip these files, =diese datei überspringen, =ignorer ce fichier, =omitir este archivo,
-        =später, =jetzt nicht, später erinnern, =überspringen, =help, =back, =details, =more,
-        =more details, =browse, =learn more,
-        =abbrechen, =hilfe, =zurück, =durchsuchen, =mehr, =mehr details, =annuler, =aide,
-        =retour, =parcourir, =cancelar, =ayuda, =atrás, =examinar, =anuluj, =pomoc, =wstecz,
-        =отмена, =справка, =назад, =取消, =帮助, =上一步, =tillbaka, =terug, =indietro,
-        =voltar, =zpět, =geri, =tilbage, =tilbake, =takaisin, =avbryt, =annulla, =annuleren,
-        =peruuta, =zrušit, =vazgeç, =annuller, =mégse, =stäng, =sluiten, =chiudi, =fechar,
-        =zavřít, =kapat, =luk, =lukk, =sulje, =zamknij""",
+        =nicht jetzt, =nein danke, remind me later, =skip, =skip this file, =skip these files,
+        =diese datei überspringen, =ignorer ce fichier, =omitir este archivo, =später, =jetzt nicht,
+        später erinnern, =überspringen, =help, =back, =details, =more, =more details, =browse,
+        =learn more, =abbrechen, =hilfe, =zurück, =durchsuchen, =mehr, =mehr details, =annuler,
+        =aide, =retour, =parcourir, =cancelar, =ayuda, =atrás, =examinar, =anuluj, =pomoc, =wstecz,
+        =отмена, =справка, =назад, =取消, =帮助, =上一步, =tillbaka, =terug, =indietro, =voltar,
+        =zpět, =geri, =tilbage, =tilbake, =takaisin, =avbryt, =annulla, =annuleren, =peruuta,
+        =zrušit, =vazgeç, =annuller, =mégse, =stäng, =sluiten, =chiudi, =fechar, =zavřít, =kapat,
+        =luk, =lukk, =sulje, =zamknij""",
     "goes ahead": """
         =next, =weiter, =suivant, =siguiente, =dalej, =далее, =下一步, =nästa, =næste, =neste,
         =seuraava, =volgende, =avanti, =próximo, =další, =ileri, =tovább""",
     "goes on": """
         =ok, okay, save, open, find, search, select, choose, add, new, insert, rename, edit, apply,
-        done, use, sort, filter, view, show, go, next, continue, browse, copy, import, export,
-        play, set, create, resize, crop, rotate, scale, extract, align, split, group, attach,
-        capture, scan, manage, define, bold, italic,
-        underline, undo, redo, emoji, sign in, log in, login, =log on, preview, download,
-        refresh, reload,
-        retry, try again, test, calculate, translate, update, =yes, =replace, =replace all,
-        =find next, move, paste, =accept all, accept cookies, accept all cookies, got it, =agree,
-        reset, =change, =options, =properties, =print preview, =compare, =check, =start, =finish
+        done, use, sort, filter, view, show, go, next, continue, browse, copy, import, export, play,
+        set, create, resize, crop, rotate, scale, extract, align, split, group, attach, capture,
+        scan, manage, define, bold, italic, underline, undo, redo, emoji, sign in, log in, login,
+        =log on, preview, download, refresh, reload, retry, try again, test, calculate, translate,
+        update, =yes, =replace, =replace all, =find next, move, paste, =accept all, accept cookies,
+        accept all cookies, got it, =agree, reset, =change, =options, =properties, =print preview,
+        =compare, =check, =start, =finish
         speichern, öffnen, suchen, auswählen, hinzufügen, neu, einfügen, umbenennen, bearbeiten,
         übernehmen, anwenden, fertig, fertigstellen, verwenden, sortieren, filtern, ansehen,
         anzeigen, weiter, kopieren, importieren, exportieren, erstellen, anlegen, anmelden,
         einloggen, herunterladen, aktualisieren, erneut versuchen, berechnen, übersetzen, =ja,
-        =ersetzen, =alle ersetzen, =weitersuchen, verschieben, alle akzeptieren, verstanden,
-        ändern, =los, =starten
+        =ersetzen, =alle ersetzen, =weitersuchen, verschieben, alle akzeptieren, verstanden, ändern,
+        =los, =starten
         enregistrer, ouvrir, rechercher, appliquer, ajouter, choisir, continuer, =oui, créer,
-        tout accepter, guardar, abrir, buscar, aplicar, añadir, agregar, aceptar, =sí, crear,
-        salva, apri, cerca, applica, aggiungi, zapisz, otwórz, szukaj, zastosuj, dodaj, =tak,
-        сохранить, открыть, найти, применить, добавить, готово, =да, 保存, 打开, 确定, 应用""",
+        tout accepter, guardar, abrir, buscar, aplicar, añadir, agregar, aceptar, =sí, crear, salva,
+        apri, cerca, applica, aggiungi, zapisz, otwórz, szukaj, zastosuj, dodaj, =tak, сохранить,
+        открыть, найти, применить, добавить, готово, =да, 保存, 打开, 确定, 应用""",
     "refuses": """
         no, nein, non, nie, нет, 否, keep, behalten, don't run, nicht ausführen, nej, nee, não,
         hayır, ei""",
@@ -5613,19 +5614,19 @@ ANSWERS = {
         =block, =deny, =refuse, =don't allow, =never allow, =decline, =blockieren, =verweigern,
         =nicht zulassen, =nie zulassen, =ablehnen, =bloquer, =refuser, =ne pas autoriser,
         =ne jamais autoriser, =bloquear, =no permitir, =denegar, =blocca, =nega, =blokkeren,
-        =niet toestaan, =weigeren, =blokuj, =odmów, =neka, =blockera, =tillåt inte, =avvis,
-        =bloker, =engelle, =reddet, =zakázat""",
+        =niet toestaan, =weigeren, =blokuj, =odmów, =neka, =blockera, =tillåt inte, =avvis, =bloker,
+        =engelle, =reddet, =zakázat""",
 }
 # What labels say that only show, find or lead on: by a verb in front or at the end, or as a whole.
 LOOKING = {
     "looks": """
         show, view, see, find, search, filter, sort, expand, collapse, zoom, preview, browse,
         podgląd, náhled, förhandsgranska, förhandsgranskning, voorbeeld, önizleme, anteprima,
-        =letzter datensatz, =erster datensatz, =nächster datensatz, =vorheriger datensatz,
-        compare, read, learn, more, fewer, details, info, information, help, about, next, previous,
-        prev, refresh, reload, select, choose, first, last, newest, oldest, newer, older, latest,
-        earlier, later, cheapest, lowest, highest, fastest, closest, all+, related, similar,
-        popular, recommended, trending, featured, pane, sidebar, tray, history, past, play, listen,
+        =letzter datensatz, =erster datensatz, =nächster datensatz, =vorheriger datensatz, compare,
+        read, learn, more, fewer, details, info, information, help, about, next, previous, prev,
+        refresh, reload, select, choose, first, last, newest, oldest, newer, older, latest, earlier,
+        later, cheapest, lowest, highest, fastest, closest, all+, related, similar, popular,
+        recommended, trending, featured, pane, sidebar, tray, history, past, play, listen,
         slideshow, options, specifications, results, summary, timeline, usage, navigation,
         subsection, columns
         zeigen, anzeigen, ansehen, einblenden, ausblenden, suchen, suche, finden, filtern, filter,
@@ -5636,68 +5637,64 @@ LOOKING = {
         afficher, voir, chercher, rechercher, trouver, filtrer, trier, aperçu, plus d'+, plus de+,
         détails, détail, aide, suivant, suivante, suivants, précédent, précédente, actualiser,
         comparer, agrandir, réduire, choisir
-        ver, leer, lire, leggi, lees, ler, läs, czytaj, mostrar, buscar, filtrar, ordenar, detalle, detalles, ayuda, siguiente, anterior,
-        comparar, ampliar, elegir
+        ver, leer, lire, leggi, lees, ler, läs, czytaj, mostrar, buscar, filtrar, ordenar, detalle,
+        detalles, ayuda, siguiente, anterior, comparar, ampliar, elegir
         mostra, visualizza, vedi, cerca, filtra, ordina, dettagli, aiuto, successivo, precedente,
         aggiorna, confronta, exibir, pesquisar, detalhes, ajuda, próximo, próxima, atualizar
-        toon, bekijk, zoek, zoeken, filteren, sorteer, sorteren, volgende, vorige, vernieuwen,
-        visa, sök, filtrera, sortera, nästa, föregående, detaljer, vis, søg, søk, næste, neste,
-        forrige, näytä, hae, seuraava, edellinen
+        toon, bekijk, zoek, zoeken, filteren, sorteer, sorteren, volgende, vorige, vernieuwen, visa,
+        sök, filtrera, sortera, nästa, föregående, detaljer, vis, søg, søk, næste, neste, forrige,
+        näytä, hae, seuraava, edellinen
         pokaż, zobacz, szukaj, filtruj, sortuj, szczegóły, następny, następna, poprzedni,
         poprzednia, odśwież, rozwiń, zwiń, porównaj, pomoc
         zobrazit, hledat, filtrovat, seřadit, další, předchozí, podrobnosti, nápověda
         göster, görüntüle, ara, filtrele, sırala, sonraki, önceki, ayrıntılar, yardım
-        показать, посмотреть, подробнее, подробности, поиск, найти, фильтр, сортировать,
-        следующая, следующий, предыдущая, предыдущий, обновить, сравнить, справка,
-        показати, переглянути, докладніше, пошук, знайти
-        表示, 詳細, 検索, 次へ, 前へ, もっと, 一覧, 地図, 並べ替え, 絞り込, 显示,
-        查看, 详情, 详细, 搜索, 下一, 上一, 更多, 刷新, 地图, 列表, 筛选, 排序, 보기, 검색, 다음,
-        이전, 더보기, 상세, 목록, 필터, 정렬, 지도""",
+        показать, посмотреть, подробнее, подробности, поиск, найти, фильтр, сортировать, следующая,
+        следующий, предыдущая, предыдущий, обновить, сравнить, справка, показати, переглянути,
+        докладніше, пошук, знайти
+        表示, 詳細, 検索, 次へ, 前へ, もっと, 一覧, 地図, 並べ替え, 絞り込, 显示, 查看, 详情, 详细,
+        搜索, 下一, 上一, 更多, 刷新, 地图, 列表, 筛选, 排序, 보기, 검색, 다음, 이전, 더보기, 상세,
+        목록, 필터, 정렬, 지도""",
     "leads": """
         =apply, =reply, =forward, =compose, =sign in, =log in, =login, =log on, =pause, =mute,
         =unmute, =restore, =restore down, =copy, skip+, =skip, watch video, start video,
-        start search, run search, =retry, =try again, stop loading+, change language,
-        change date, toggle search, pause carousel, pause video, switch to list+, switch to grid+,
-        =anwenden, =übernehmen, =antworten, =weiterleiten, =verfassen, =anmelden, =einloggen,
-        =kopieren, sprache wechseln, datum ändern, neu laden
-        =appliquer, =répondre, =transférer, =se connecter, =copier, =aplicar, =responder,
-        =reenviar, =iniciar sesión, =copiar, =applica, =rispondi, =accedi, =entrar, =inloggen""",
+        start search, run search, =retry, =try again, stop loading+, change language, change date,
+        toggle search, pause carousel, pause video, switch to list+, switch to grid+, =anwenden,
+        =übernehmen, =antworten, =weiterleiten, =verfassen, =anmelden, =einloggen, =kopieren,
+        sprache wechseln, datum ändern, neu laden
+        =appliquer, =répondre, =transférer, =se connecter, =copier, =aplicar, =responder, =reenviar,
+        =iniciar sesión, =copiar, =applica, =rispondi, =accedi, =entrar, =inloggen""",
     "whole": """
         =ok, =okay, =got it, =back, =go back, back to+, =close, =cancel, =dismiss, =skip, =less,
         =not now, =no thanks, =maybe later, go to+, skip to+, jump to+, scroll to+, up to,
         close window, close tab, close tabs, close dialog, close menu, close panel, close pane,
         close popup, close pop-up, close preview, close search, close filter, close filters,
         close sidebar, close message, close image, close video, close player, close details,
-        close overlay, close banner, minimize, maximize, =enlarge,
-        =flip card, =shuffle, =properties, =options, =settings, =preferences, =new, =menu, =actions, =more actions,
+        close overlay, close banner, minimize, maximize, =enlarge, =flip card, =shuffle,
+        =properties, =options, =settings, =preferences, =new, =menu, =actions, =more actions,
         =toggle sidebar, =toggle navigation, =toggle menu, =toggle panel, =continue, =photo,
-        =new tab, =new window, full screen,
-        fullscreen, =focus mode, =reader mode, =reader view, =page setup, =print preview,
-        =print setup, group by+, drill down, drill up, check for updates, load more+, load diff,
-        load older+, load comments,
-        berichten ophalen, hämta meddelanden, pobierz wiadomości,
-        get messages, get new messages, get mail, get new mail,
-        apply filter, apply filters, clear filter,
-        clear filters, clear search, remove filter+, remove filter, reset filter, reset filters,
-        order summary, order history, order details, order status, copy to clipboard,
-        swap languages, start slideshow, word count, next match, previous match, match case, =copy,
-        copy path, copy as path, copy text,
-        copy name, copy number, =select all,
-        open order+, open details+, open image, =open file location, =open in new tab,
-        =open link in new tab, open link in+, =open in new window, track shipment, track order,
-        track parcel, track package, running window, running windows, high to low, low to high,
-        ascending, descending, =today, =yesterday, =tomorrow, =day, =week, =month, =year, =map,
-        =list, =grid, =gallery, =tiles, =thumbnails, =calendar, =clock, =table, =chart, reset zoom,
-        reset view, =navigation, =overview, =summary, =description, =price,
-        =rating, =distance, =date, =name, =relevance, =popularity, =people, =size guide, =top,
-        =listen, =play, =read aloud, =read more, =home, =inbox, =dashboard,
-        =profile, =account, =statistics, =contents, =up, =down, =left, =right, ..., =vm, =file info
+        =new tab, =new window, full screen, fullscreen, =focus mode, =reader mode, =reader view,
+        =page setup, =print preview, =print setup, group by+, drill down, drill up,
+        check for updates, load more+, load diff, load older+, load comments, berichten ophalen,
+        hämta meddelanden, pobierz wiadomości, get messages, get new messages, get mail,
+        get new mail, apply filter, apply filters, clear filter, clear filters, clear search,
+        remove filter+, remove filter, reset filter, reset filters, order summary, order history,
+        order details, order status, copy to clipboard, swap languages, start slideshow, word count,
+        next match, previous match, match case, =copy, copy path, copy as path, copy text,
+        copy name, copy number, =select all, open order+, open details+, open image,
+        =open file location, =open in new tab, =open link in new tab, open link in+,
+        =open in new window, track shipment, track order, track parcel, track package,
+        running window, running windows, high to low, low to high, ascending, descending, =today,
+        =yesterday, =tomorrow, =day, =week, =month, =year, =map, =list, =grid, =gallery, =tiles,
+        =thumbnails, =calendar, =clock, =table, =chart, reset zoom, reset view, =navigation,
+        =overview, =summary, =description, =price, =rating, =distance, =date, =name, =relevance,
+        =popularity, =people, =size guide, =top, =listen, =play, =read aloud, =read more, =home,
+        =inbox, =dashboard, =profile, =account, =statistics, =contents, =up, =down, =left, =right,
+        ..., =vm, =file info
         verstanden, =neuer tab, zurück, zurück zu+, =schließen, fenster schließen, tab schließen,
         dialog schließen, =abbrechen, =überspringen, =weniger, =jetzt nicht, =nein danke, =weiter,
-        =gehe zu, mehr laden, weitere laden, =mehr, =eigenschaften, =optionen,
-        =einstellungen, =neu, =menü, =aktionen, =vollbild, =ganzer bildschirm, =seitenansicht,
-        =abrufen, nachrichten abrufen, =prüfen, =überprüfen,
-        =alles markieren, =alles auswählen,
+        =gehe zu, mehr laden, weitere laden, =mehr, =eigenschaften, =optionen, =einstellungen, =neu,
+        =menü, =aktionen, =vollbild, =ganzer bildschirm, =seitenansicht, =abrufen,
+        nachrichten abrufen, =prüfen, =überprüfen, =alles markieren, =alles auswählen,
         filter zurücksetzen, filter löschen, filter anwenden, sendung verfolgen, aktive fenster,
         aktives fenster, aufsteigend, absteigend, =heute, =gestern, =morgen, =tag, =woche, =monat,
         =jahr, =karte, =liste, =tabelle, =kalender, =uhr, =diagramm, =spalten, =verlauf,
@@ -5705,75 +5702,72 @@ LOOKING = {
         =teilnehmer, =bilder, =öffnungszeiten, =abspielen, =anhören, =vorlesen, =startseite,
         =aktualisieren, liste aktualisieren, =posteingang, =info
         =fermer, fermer la fenêtre, =annuler, =retour, =moins, =plus, =ignorer, =continuer,
-        =aujourd'hui, =carte, =liste,
-        =calendrier, =graphique, =historique, =avis, =écouter, suivre mon colis, =accueil, =options,
-        =paramètres
-        =cerrar, cerrar ventana, =cancelar, =atrás, =volver, =más, =menos, más+, =omitir,
-        =hoy, =mapa, =lista,
-        =calendario, =historial, =opiniones, =fotos, =inicio, =opciones
-        =chiudi, =annulla, =indietro, =avanti, =altro, altri+, =mappa,
-        =elenco, =voltar, =fechar, =mais, mais+, =entrar
+        =aujourd'hui, =carte, =liste, =calendrier, =graphique, =historique, =avis, =écouter,
+        suivre mon colis, =accueil, =options, =paramètres
+        =cerrar, cerrar ventana, =cancelar, =atrás, =volver, =más, =menos, más+, =omitir, =hoy,
+        =mapa, =lista, =calendario, =historial, =opiniones, =fotos, =inicio, =opciones
+        =chiudi, =annulla, =indietro, =avanti, =altro, altri+, =mappa, =elenco, =voltar, =fechar,
+        =mais, mais+, =entrar
         =terug, =sluiten, =annuleren, =meer, meer+, toon meer, =minder, =kaart, =lijst, =inloggen
         =tillbaka, =stäng, =avbryt, =mer, mer+, =karta, =lista, =tilbage, =tilbake, =luk, =lukk,
         =mere, =sulje, =lisää
         =wstecz, =zamknij, =anuluj, =więcej, więcej+, =mniej, =mapa, =dalej, śledź przesyłkę
         =zpět, =zavřít, =zrušit, =více, více+, =seznam, =geri, =kapat, =vazgeç, daha fazla+,
         =daha fazla, =harita, =liste
-        =назад, =закрыть, =отмена, =далее, =ещё, =больше, =карта, =список, =закрити, =далі,
-        戻る, 閉じる, 返回, 关闭, 닫기""",
+        =назад, =закрыть, =отмена, =далее, =ещё, =больше, =карта, =список, =закрити, =далі, 戻る,
+        閉じる, 返回, 关闭, 닫기""",
 }
 # Verbs of labels that do something, beside those of COMMANDS and of tasks (see VERBS): asked about
 # where the task bids nothing, or something else.
 ACTING = {
     "acts": """
-        abandon, abort, acknowledge, adjourn, adopt, advance, allocate, amend, associate,
-        anonymise, anonymize, appoint, arm, attest, auction, authenticate, award, backdate, block,
-        boost, break, bring, burn, bypass, calibrate, call, cast, certify, charge, check in,
-        check out, clock in, clock out, clone, close, collect, commission, concede, conclude,
-        cordon, click to, ready for, easy apply, pause+, exit, confiscate, connect, consent,
-        consolidate, contest, contribute, credit, debit, declare, decline, deduct, defer, delegate,
-        deliver, demote, deny, deposit, depublish, detonate, disarm, disband, disburse, discharge,
-        disconnect, dispense, dispute, distribute, divert, downgrade, drain, drop, eject, elect,
-        empty, end, endorse, enforce, engage, enlist, exclude, exempt, expire, fail, fax, file,
-        fire, flag, flush, follow, forfeit, forgive, freeze, fulfil, fulfill, fund, garnish, halt,
-        harvest, hire, hold, honor, honour, ignore, impose, inject, insure, invalidate, invest,
-        invoice, issue, keep, kill, launch, lay off, lease, leave, lend, levy, lift, like, link,
-        lock, log call, log a call, meet now, migrate, mint, mount, mute, neutralize, notarize,
-        nudge, nullify, offboard, offer, onboard, optimise, optimize, opt in, opt out, order,
-        overrule, override, synchronize, synchronise, pair, pardon, park, patch, pin, place, poke, post, postpone, power,
-        prescribe, present, proceed, process, procure, prolong, provision, pull, punch in,
-        punch out, quarantine, quick print, quit, ratify, reactivate, reallocate, reassign,
-        rebuild, recreate, reindex, relaunch, rerun, re-run, reprocess, reschedule, recall,
-        recharge, reclaim, reconcile, reconnect, recruit, redeploy, refer, refill, refuse,
-        regenerate, reinstate, release, relinquish, relist, remit, remind, renounce, rent, reopen,
-        repair, replay, replenish, report, request, requeue, rescind, resend, resolve, respond,
-        restock, restrict, resume, retire, retract, retry, return, reverse, reward, rework,
-        roll back, rotate key, rotate keys, run, sanction, sanitize, scale, scrap, seal, secure,
-        seize, settle, share, silence, snooze, solve, spam, spend, sponsor, stage, stamp, star,
-        start, stash, stop, stream, strike, strong yes, surrender, swipe, sync, thank, throttle,
-        top up, trade, train, trash, trigger, unassign, unban, unblock, unfollow, unfreeze, unlist,
-        unmount, unpin, unpublish, unregister, unstar, unsuspend, unwatch, vacate, validate, veto,
-        void, vote, waive, warn, watch, withhold, write off, yield, yes, agree
+        abandon, abort, acknowledge, adjourn, adopt, advance, allocate, amend, associate, anonymise,
+        anonymize, appoint, arm, attest, auction, authenticate, award, backdate, block, boost,
+        break, bring, burn, bypass, calibrate, call, cast, certify, charge, check in, check out,
+        clock in, clock out, clone, close, collect, commission, concede, conclude, cordon, click to,
+        ready for, easy apply, pause+, exit, confiscate, connect, consent, consolidate, contest,
+        contribute, credit, debit, declare, decline, deduct, defer, delegate, deliver, demote, deny,
+        deposit, depublish, detonate, disarm, disband, disburse, discharge, disconnect, dispense,
+        dispute, distribute, divert, downgrade, drain, drop, eject, elect, empty, end, endorse,
+        enforce, engage, enlist, exclude, exempt, expire, fail, fax, file, fire, flag, flush,
+        follow, forfeit, forgive, freeze, fulfil, fulfill, fund, garnish, halt, harvest, hire, hold,
+        honor, honour, ignore, impose, inject, insure, invalidate, invest, invoice, issue, keep,
+        kill, launch, lay off, lease, leave, lend, levy, lift, like, link, lock, log call,
+        log a call, meet now, migrate, mint, mount, mute, neutralize, notarize, nudge, nullify,
+        offboard, offer, onboard, optimise, optimize, opt in, opt out, order, overrule, override,
+        synchronize, synchronise, pair, pardon, park, patch, pin, place, poke, post, postpone,
+        power, prescribe, present, proceed, process, procure, prolong, provision, pull, punch in,
+        punch out, quarantine, quick print, quit, ratify, reactivate, reallocate, reassign, rebuild,
+        recreate, reindex, relaunch, rerun, re-run, reprocess, reschedule, recall, recharge,
+        reclaim, reconcile, reconnect, recruit, redeploy, refer, refill, refuse, regenerate,
+        reinstate, release, relinquish, relist, remit, remind, renounce, rent, reopen, repair,
+        replay, replenish, report, request, requeue, rescind, resend, resolve, respond, restock,
+        restrict, resume, retire, retract, retry, return, reverse, reward, rework, roll back,
+        rotate key, rotate keys, run, sanction, sanitize, scale, scrap, seal, secure, seize, settle,
+        share, silence, snooze, solve, spam, spend, sponsor, stage, stamp, star, start, stash, stop,
+        stream, strike, strong yes, surrender, swipe, sync, thank, throttle, top up, trade, train,
+        trash, trigger, unassign, unban, unblock, unfollow, unfreeze, unlist, unmount, unpin,
+        unpublish, unregister, unstar, unsuspend, unwatch, vacate, validate, veto, void, vote,
+        waive, warn, watch, withhold, write off, yield, yes, agree
         abbuchen, abgleichen, ablehnen, ablösen, abmahnen, abrechnen, abschalten, abschließen,
         abtreten, abwickeln, anpassen, wechseln, sichern, testen, anwenden, tauschen, anerkennen,
         anfechten, anfordern, annehmen, anweisen, aufheben, ausführen, ausliefern, ausstellen,
         austragen, austreten, ausweisen, auswerfen, beantragen, beauftragen, beenden, befördern,
         begleichen, benachrichtigen, bescheinigen, beschränken, bewerten, bewerben, bewilligen,
         drucken, einbuchen, einschalten, einstellen, einstufen, einziehen, entlassen, entsperren,
-        entwerten, erinnern, erlassen, ernennen, erneuern, fällen, folgen, fortsetzen,
-        gutschreiben, impfen, koppeln, laden, leihen, liken, mahnen, melden, merken, mieten,
-        mitteilen, neu starten, neu verbinden, pfänden, räumen, sperren, starten, stempeln,
-        stilllegen, stoppen, stunden, trennen, umleiten, umziehen, verbinden, vergeben, verlegen,
-        verleihen, vermieten, verpfänden, verschicken, verschreiben, versetzen, versichern,
-        vollstrecken, vormerken, werkseinstellungen, widersprechen, wiederherstellen, zurückbuchen,
-        zurückgeben, zurückholen, zurücknehmen, zurückstufen, zurückziehen, zustimmen, zuteilen,
-        zuweisen, ja, wps
+        entwerten, erinnern, erlassen, ernennen, erneuern, fällen, folgen, fortsetzen, gutschreiben,
+        impfen, koppeln, laden, leihen, liken, mahnen, melden, merken, mieten, mitteilen,
+        neu starten, neu verbinden, pfänden, räumen, sperren, starten, stempeln, stilllegen,
+        stoppen, stunden, trennen, umleiten, umziehen, verbinden, vergeben, verlegen, verleihen,
+        vermieten, verpfänden, verschicken, verschreiben, versetzen, versichern, vollstrecken,
+        vormerken, werkseinstellungen, widersprechen, wiederherstellen, zurückbuchen, zurückgeben,
+        zurückholen, zurücknehmen, zurückstufen, zurückziehen, zustimmen, zuteilen, zuweisen, ja,
+        wps
         activer, adhérer, approuver, arrêter, attribuer, bloquer, céder, clôturer, convoquer,
-        débloquer, déclarer, déléguer, demander, déposer, désactiver, embaucher, encaisser,
-        engager, facturer, figer, imprimer, lancer, libérer, licencier, louer, notifier, poster,
-        prolonger, réclamer, refuser, rejeter, relancer, rembourser, renouveler, restituer,
-        retirer, révoquer, signaler, souscrire, transmettre, verser, voter, oui, émettre, échanger,
-        retourner, rendre
+        débloquer, déclarer, déléguer, demander, déposer, désactiver, embaucher, encaisser, engager,
+        facturer, figer, imprimer, lancer, libérer, licencier, louer, notifier, poster, prolonger,
+        réclamer, refuser, rejeter, relancer, rembourser, renouveler, restituer, retirer, révoquer,
+        signaler, souscrire, transmettre, verser, voter, oui, émettre, échanger, retourner, rendre
         aceptar, activar, adherir, anular, aprobar, archivar, asignar, autorizar, bloquear,
         confirmar, dar de alta, dar de baja, declarar, denegar, denunciar, desactivar, desbloquear,
         despedir, devolver, emitir, firmar, fusionar, imprimir, marcar, notificar, prestar,
@@ -5781,15 +5775,13 @@ ACTING = {
         solicitar, suspender, tramitar, validar, votar, antecipar, assinar, cobrar, concluir,
         contratar, encerrar, finalizar, liberar, recusar, resgatar, salvar
         accetta, annulla+, applica+, approva, archivia, assegna, attiva, autorizza, blocca, concedi,
-        conferma,
-        disattiva, disdici, emetti, firma, inoltra, prenota, proroga, recedi, revoca, richiedi,
-        rifiuta, rimborsa, rinnova, salva, sblocca, segnala, sottoscrivi, sospendi, stampa, storna,
-        trasferisci, versa, vota, sì
-        akkoord, aanvragen, afronden, doorgeven, doorvoeren, instellen, maken, omzetten,
-        overzetten, toepassen, uitvoeren, vastleggen, accepteren, activeren, afwijzen, annuleren,
-        bevestigen, blokkeren,
-        goedkeuren, indienen, intrekken, ondertekenen, opslaan, opzeggen, overnemen, reserveren,
-        terugbetalen, stopzetten, toewijzen, verlengen, vrijgeven, wijzigen
+        conferma, disattiva, disdici, emetti, firma, inoltra, prenota, proroga, recedi, revoca,
+        richiedi, rifiuta, rimborsa, rinnova, salva, sblocca, segnala, sottoscrivi, sospendi,
+        stampa, storna, trasferisci, versa, vota, sì
+        akkoord, aanvragen, afronden, doorgeven, doorvoeren, instellen, maken, omzetten, overzetten,
+        toepassen, uitvoeren, vastleggen, accepteren, activeren, afwijzen, annuleren, bevestigen,
+        blokkeren, goedkeuren, indienen, intrekken, ondertekenen, opslaan, opzeggen, overnemen,
+        reserveren, terugbetalen, stopzetten, toewijzen, verlengen, vrijgeven, wijzigen
         acceptera, ansök, avsluta, bekräfta, boka, godkänn, neka, registrera, signera, spara,
         spärra, säg upp, ta bort, bekreft, godkjenn, avslå, lagre, bekræft, godkend, gem, hyväksy,
         vahvista, peruuta, tallenna
@@ -5804,17 +5796,17 @@ ACTING = {
         списать, начислить, закрыть счёт, підтвердити, скасувати, підписати
         publicera, legitimera, skicka, betala, avboka, beställ, byt, flytta, förläng, köp, lämna,
         makulera, överför, radera, anmäl, betal, bestil, bestill, indsend, opsig, avbestill,
-        afbestil, forny, overfør, slet, kjøp, køb, tilmeld, frameld, verlaten, verzenden,
-        bestellen, annuleer, betaal, verwijder, afmelden, bevestig, verleng, plaatsen, zamawiam,
-        kupuję, przedłużam, potwierdzam, akceptuję, zgadzam, rezygnuję, opłać, złóż, dołącz,
-        opuść, zatwierdź, dokončit, objednat, zaplatit, odeslat, odebrat, opustit, prodloužit,
-        maksa, tilaa, lähetä, poista, ilmoittaudu, irtisano, siirrä, poistu, öde, onayla, gönder,
+        afbestil, forny, overfør, slet, kjøp, køb, tilmeld, frameld, verlaten, verzenden, bestellen,
+        annuleer, betaal, verwijder, afmelden, bevestig, verleng, plaatsen, zamawiam, kupuję,
+        przedłużam, potwierdzam, akceptuję, zgadzam, rezygnuję, opłać, złóż, dołącz, opuść,
+        zatwierdź, dokončit, objednat, zaplatit, odeslat, odebrat, opustit, prodloužit, maksa,
+        tilaa, lähetä, poista, ilmoittaudu, irtisano, siirrä, poistu, öde, onayla, gönder,
         sipariş ver, iptal et, satın al, katıl, ayrıl, ολοκλήρωση, πληρωμή, αποστολή, υποβολή,
         διαγραφή, ακύρωση, επιβεβαίωση, αγορά, plătește, trimite, confirmă, anulează, comandă,
         megrendel, küldés, törlés, jóváhagy, lemond, elfogad, paguaj, entregar, submeter, aderir,
         encomendar, aceitar, sair do, acconsento, disdire, ordina, abbandona, iscriviti, quitter,
-        unprotect, plaats, wystaw, skriv under, lämna in, aufgeben,
-        résilier, demande de, abandonar, salir del, on/off, krankmelden, ummelden, zurücktreten
+        unprotect, plaats, wystaw, skriv under, lämna in, aufgeben, résilier, demande de, abandonar,
+        salir del, on/off, krankmelden, ummelden, zurücktreten
         承認, 確定, 確認, 取り消, 取消, 申請, 登録, 承諾, 拒否, 解約, 署名, 批准, 确认, 撤销, 保存,
         签署, 拒绝, 申请, 승인, 확인, 취소, 해지, 신청, 삭제, 등록, 거부, 서명"""
 }
@@ -6162,12 +6154,12 @@ share | title=.*\b(google (accounts|konten)|comptes google|device activation)\b.
      | about=.*(cancel|abbrechen|annuler|back to safety|user code).*
      | label=(.*\n)?(continue|continuer|weiter|allow)\W*
 share | program=<BROWSERS> | in=(split )?button|link | does=<A_CLICK>|enter|space
-     | label=(.*\n)?(<AGREEING>|(<GOING>)\W*|(allow|approve|grant|authori[sz]e|confirm|akzeptieren|zulassen
-    |erlauben|zustimmen|accepter|autoriser|permitir|consenti|accetta)\b.*)
+     | label=(.*\n)?(<AGREEING>|(<GOING>)\W*|(allow|approve|grant|authori[sz]e|confirm|akzeptieren
+    |zulassen|erlauben|zustimmen|accepter|autoriser|permitir|consenti|accetta)\b.*)
      | about=.*\b(wants? (to )?access|access(es)? to your|permissions requested
-    |angeforderte berechtigungen|zugriff auf (ihr|dein)\w*|acceder a (votre|vos|tu|su)|ac(c)?es(so)? a
-    |remote management|administracion remota|device management|mdm
-    |vuole accedere|wil toegang)\b.*
+    |angeforderte berechtigungen|zugriff auf (ihr|dein)\w*|acceder a (votre|vos|tu|su)
+    |ac(c)?es(so)? a|remote management|administracion remota|device management|mdm|vuole accedere
+    |wil toegang)\b.*
 share | program=<BROWSERS> | in=(split )?button | does=<A_CLICK>|enter|space
      | label=(.*\n)?(next|continue|confirm|weiter|fortfahren|suivant|continuer|siguiente)\W*
      | about=.*\b(code (displayed|shown) on (your|the)|code, der auf|code affiche sur).*
@@ -6183,12 +6175,11 @@ send | program=<BROWSERS> | in=button | title=(?!<MAIL_TITLES>$).*
 pay | program=<BROWSERS> | in=(split )?button | does=<A_CLICK>|enter|space
      | about=(.*; )?(?![^;]*\b(free|over|above|from|ab|uber|gratis|kostenlos\w*|gratuit\w*|des
     |desde)\b)(?=[^;]*\b(orders?|transfers?|booking|subscription|fee|charged?|billed|a month
-    |per month|monthly|a year|per year|yearly|uberweisung|bestellung|abo|gebuhr|im monat
-    |monatlich|pro monat|im jahr|jahrlich|virement|commande|abonnement|par mois|transferencia
-    |pedido|al mes|suscripcion|bonifico|ordine|przelew|zamowienie
-    |addebito|al mese|platnosc|miesiecznie|abonament|abonnement|assinatura|por mes|пoдпиcka|b mecяц
-    |mese)\b)(?=[^;]*([$€£¥₽]\s?\d|\d\s?([€₽]|eur|usd|gbp|chf|pln|zl|kr|ft|huf|czk|kc|tl)\b|\d\s?[€₽])).*
-     | label=(.*\n)?(<GOING>)\W*
+    |per month|monthly|a year|per year|yearly|uberweisung|bestellung|abo|gebuhr|im monat|monatlich
+    |pro monat|im jahr|jahrlich|virement|commande|abonnement|par mois|transferencia|pedido|al mes
+    |suscripcion|bonifico|ordine|przelew|zamowienie|addebito|al mese|platnosc|miesiecznie|abonament
+    |abonnement|assinatura|por mes|пoдпиcka|b mecяц|mese)\b)(?=[^;]*([$€£¥₽]\s?\d|\d\s?([€₽]|eur|usd
+    |gbp|chf|pln|zl|kr|ft|huf|czk|kc|tl)\b|\d\s?[€₽])).* | label=(.*\n)?(<GOING>)\W*
 unknown | bidden= | acts=yes | does=<PRESSES>|enter|space | dialog=(?!left).* | in=(split )?button
     |menu item|control|switch | label=(?!(.*\n)?<WHOLE_MENUS>\W*$).+ | program=(?!<EXPLORER>).*
 unknown | bidden= | label=<TO_DO> | does=<PRESSES>|enter|space | dialog=(?!left).* | looks=
@@ -6262,7 +6253,8 @@ terminal | program=<TERMINALS> | label=<PASTES_LABEL>
 password | text=.+ | in=|field | title=<PASSWORD_TITLES>
 password | text=.*\d.* | named= | in=edit|combo box|field | control=<CARDS>
 password | does=<A_CLICK>|enter|space | control=.*(••|\*\*\*).* | in=(list|menu) item
-password | text=.+ | named= | control=.*\b((recovery|seed|secret) (phrase|words)|mnemonic|private key)\b.*
+password | text=.+ | named= | control=.*\b((recovery|seed|secret) (phrase|words)|mnemonic
+    |private key)\b.*
 secret | text=.*\{\{\s*\w+\s*\}\}.*
 password | program=<SAFES> | does=ctrl\+(shift\+)?[a-z]|double_click|(double|triple)_click\(.*
 password | program=<SAFES> | does=<A_CLICK>|enter|space | in=(split )?button|menu item
@@ -6280,8 +6272,8 @@ run | title=<NOTEBOOKS> | does=(shift|ctrl|alt)\+enter|ctrl\+(shift\+)?f(9|10|8)
      | program=<BROWSERS>
 run | program=(steam\w*|epicgameslauncher|galaxyclient|eadesktop|battle\.net|upc|origin
     |playnite.*)\.exe | label=(.*\n)?(play|spielen|launch|jouer|jugar|start|gioca|graj)\W*
-run | program=<STUDIOS> | does=((ctrl|shift)\+)?f5|f[89]
-    |(ctrl\+)?shift\+f10|ctrl\+shift\+b|shift\+enter|alt\+shift\+(e|f9|f10)
+run | program=<STUDIOS> | does=((ctrl|shift)\+)?f5|f[89]|(ctrl\+)?shift\+f10|ctrl\+shift\+b
+    |shift\+enter|alt\+shift\+(e|f9|f10)
 run | program=<STUDIOS> | does=ctrl\+enter | holds=(?!<READS_ONLY>$).+
 run | program=<STUDIOS> | does=ctrl\+enter | holds= | line=(?!<READS_ONLY>$).*
 file | text=.+ | named= | control=<STARTED>
@@ -6327,7 +6319,8 @@ run | program=<START>|<LAUNCHERS> | does=ctrl\+shift\+enter|(alt|ctrl)\+\d
 run | title=.*\bma[ck]ros?\b.* | owned=yes | enters=yes
 run | program=<EDITORS> | control=.*\bma[ck]ros?: .* | does=<PRESSES>|enter|space
 run | program=<EXPLORER> | does=(double|triple)_click|enter | in=<ITEMS>
-     | holds=.*(\.exe\b|(?i:shortcut|verkn|raccourci|collegamento|acceso directo|snelkoppeling|skr).*).*
+     | holds=.*(\.exe\b|(?i:shortcut|verkn|raccourci|collegamento|acceso directo|snelkoppeling
+    |skr).*).*
 run | title=.*\bma[ck]ros?\b.* | does=enter|space|alt\+\w
 run | program=<EDITORS> | does=<PRESSES>|enter|space | in=(split )?button|image|group
      | label=(.*\n)?(((command|toggle|option) ?)?button|(rounded )?rectangle|oval|picture|graphic
@@ -6394,7 +6387,8 @@ run | enters=yes | program=<EXPLORER> | owned= | runner= | in=<ITEMS> | kind=|ru
 run | does=<A_CLICK>|enter | program=<BROWSERS> | title=downloads?.* | label=<RUNNABLE>
 run | does=<A_CLICK>|enter | label=.+ | kind=|runs | control=.*\b(attachments?|anlagen?|anhang)\b.*
 run | does=<A_CLICK>|enter | program=<BROWSERS>|<MAILS> | kind=|runs | title=(?!<UPLOADS>$).*
-     | in=(?!list item).* | label=(.*\n)?(open|offnen|open file|datei offnen|ouvrir( le fichier)?)\W*
+     | in=(?!list item).* | label=(.*\n)?(open|offnen|open file|datei offnen
+    |ouvrir( le fichier)?)\W*
 run | enters=yes | program=<EXPLORER> | runner= | label=<RUNNABLE>
 run | enters=yes | program=<EXPLORER> | opened=<A_CLICK>\(<RUNNABLE>
 unknown | plain= | looks=|leads | does=<PRESSES>|enter|space
@@ -6451,7 +6445,8 @@ unknown | bidden= | in=<CHOICES> | does=<CHOOSES> | about=(?!<LEADS_ON>$).*
 unknown | bidden= | in=combo box | text=.+ | named= | about=(?!<LEADS_ON>$).*
      | control=(?!.*\b(<NARROWS>|<PLAYS>)\b|<FINDING>|<ADDRESS_BAR>|<FILE_FIELDS>).* | runner=
 unknown | bidden= | in=checkbox|switch | does=<PRESSES>|space | dialog=(?!left).*
-     | program=<BROWSERS>|<CHATS>|<MAILS> | about=(?!<LEADS_ON>$).* | control=(?!.*\b(<NARROWS>|<PLAYS>)\b).*
+     | program=<BROWSERS>|<CHATS>|<MAILS> | about=(?!<LEADS_ON>$).*
+     | control=(?!.*\b(<NARROWS>|<PLAYS>)\b).*
 unknown | bidden= | title=<PREFERENCES> | in=list item|menu item | program=<BROWSERS>
      | does=<A_CLICK>|enter|space | dialog=(?!left).* | control=(?!.*\b(<NARROWS>)\b|<LEAVING>$).*
 unknown | bidden= | title=<PREFERENCES> | in=<CHOICES>|checkbox|switch
@@ -6494,6 +6489,12 @@ unknown | title=<VIDEOS> | program=<BROWSERS> | label=<PLAYS_ON>
 answer | title=<VIDEOS> | program=<BROWSERS> | label=<PLAYS_ON>
 close | shuts=yes | changed= | lost= | title=(?!.*[*●•]).*
 """)
+
+
+####################################################################################################
+# Lines - what is typed to be run, what certainly only shows, and what an act leaves behind: tables
+####################################################################################################
+
 # Where what is typed gets run.
 RUNNERS = rules_of(r"""
 console | plain= | owned= | line=\??[^?].* | in=edit|combo box|field|pane|control|window|group|
@@ -6504,8 +6505,8 @@ shell | program=pythonw?\..* | in=(?!edit|combo box|spinner).*
 shell | class=consolewindowclass|cascadia\S*|mintty|putty|vtwin\S*
 shell | program=<STUDIOS> | control=unnamed | in=<TEXTS>
 shell | program=<JAVA_STUDIOS> | control=(?!.*editor|<SEARCHING>).* | in=<TEXTS>|
-shell | program=<STUDIOS> | opened=ctrl\+(shift\+)?`|alt\+f12
-    |<A_CLICK>\(.*\b(terminal|console|konsole|shell|repl|powershell|cmd)\b.*
+shell | program=<STUDIOS> | opened=ctrl\+(shift\+)?`|alt\+f12|<A_CLICK>\(.*\b(terminal|console
+    |konsole|shell|repl|powershell|cmd)\b.*
 shell | control=<LINES> | in=(?!button|list item|menu item|tab).*
 shell | title=<RUN_TITLES>
 web | program=(?!explorer).* | control=<ADDRESS_BAR>
@@ -6629,8 +6630,7 @@ def kind_of_dialog(attempt: Attempt, window: Window, facts: Mapping[str, str], l
 
 def is_announced(attempt: Attempt, label: str) -> bool:
     """Tells whether a text of the window says what going on does, as "Next signs it for both"."""
-    goes_on = has_form("GOING", label)
-    if not goes_on or is_in_task(label, attempt.task, ANSWERING_WORDS):
+    if is_in_task(label, attempt.task, ANSWERING_WORDS):
         return False
     said = re.escape(label) if label >= "\u3000" else rf"\b{re.escape(label)}\b"
     texts = [fold(one.name) for one in attempt.inside if one.role in ("text", "group", "pane")]
@@ -6739,7 +6739,7 @@ def facts_of_dialog(
         "dialog": dialog,
         "cancels": "yes" if names else "",
         "decides": "yes" if decides else "",
-        "announced": "yes" if is_announced(attempt, label) else "",
+        "announced": "yes" if has_form("GOING", label) and is_announced(attempt, label) else "",
     }
 
 
@@ -6885,17 +6885,9 @@ def does_of(attempt: Attempt) -> str:
     return key if key in ("space", "enter") else does
 
 
-CLOSES = "close quit exit schließe schließ beende ferme quitte cierra chiudi zamknij sluit".split()
-
-
-def names_closing(does: str, window: Window) -> Iterator[str]:
-    """Yields what a task may call the closing of a window by keys, as in "close notepad"."""
-    program = window.program.lower().removesuffix(".exe")
-    names = {"alt+f4": [program, "program", "window"], "ctrl+w": ["tab"], "ctrl+f4": ["tab"]}
-    for verb, name in product(CLOSES, names.get(does, ())):
-        yield fold(f"{verb} {name}")
-
-
+CLOSES = (
+    "close quit exit schliesse schliess beende ferme quitte cierra chiudi zamknij sluit".split()
+)
 A_SHORTCUT = r"\((ctrl|alt|shift|f\d)[^()]{,20}\)"  # behind a label, as in "Bold (Ctrl+B)"
 
 
@@ -6917,8 +6909,8 @@ def label_pressed(attempt: Attempt) -> str:
         names = [entry.name] if has_form("AN_ENTRY", f"{entry.role}: {entry.name}") else []
     elif opens or does == "space" or not attempt.act.types:
         names += true_names(attempt.known)
-    labels = [re.sub(rf" ?{A_SHORTCUT}$", "", fold_label(name)) for name in filter(None, names)]
-    return "\n".join(labels)
+    label = "\n".join(map(fold_label, filter(None, names)))
+    return re.sub(rf" ?{A_SHORTCUT}$", "", label, flags=re.MULTILINE)
 
 
 def has_lost(attempt: Attempt, window: Window) -> bool:
@@ -6988,11 +6980,12 @@ TITLE_BAR = 40  # so many pixels from its top a window is moved by
 
 # does (its keys, or its tool), text, enters, label (see label_pressed); in (the role of the control
 # that gets it, field if it is typed into, empty if unknown), control (the name of where it ends);
-# title, titled (told: the task bids what it says, as "print" does), program; owned (yes of a dialog), about (what it says); line (with what is typed now),
-# opened, last (see Typed); named (yes of a text that the task names), path (see lines_there); kind
-# (see kind_of_item); lost (yes: see has_lost); decides, cancels, announced (yes: see facts_of_dialog), carried
-# (yes: all that it hits is in the task); dialog (asks, line, left), runner (what runs a line there)
-# and runs (what the act has Windows run); unanswered, holds_secret (yes: see Attempt), sends (yes:
+# title, titled (told: the task bids what it says, as "print" does), program; owned (yes of a
+# dialog), about (what it says); line (with what is typed now), opened, last (see Typed); named (yes
+# of a text that the task names), path (see lines_there); kind (see kind_of_item); lost (yes: see
+# has_lost); decides, cancels, announced (yes: see facts_of_dialog), carried (yes: all that it hits
+# is in the task); dialog (asks, line, left), runner (what runs a line there) and runs (what the act
+# has Windows run); unanswered, holds_secret (yes: see Attempt), sends (yes:
 # see SENDS), toggles (yes: it is on or off), unsent (yes: it holds what no task named), across
 # (yes: it ends in another window), inner (yes: it begins below its window's title), between (yes:
 # it ends on another control), elsewhere (yes: see there), file (the title without what the task
@@ -7030,8 +7023,6 @@ def facts_of(attempt: Attempt) -> Facts:
         "lost": has_lost(attempt, front),
         "changed": typed.changed & attempt.handles,
         "bidden": bids(attempt.task or attempt.client_task),
-        "shuts": any(wanted_by(name, attempt.task) == "told" for name in names_closing(does,
-        front)),
         "quoted": f'"{said}"' in re.sub("[“”„«»‘’']", '"', attempt.task),
         "others": (getattr(attempt.focused, "value", None) or "").strip() not in typed.own,
         "toggles": attempt.known != [] and attempt.known[-1].checked is not None,
@@ -7049,7 +7040,6 @@ def facts_of(attempt: Attempt) -> Facts:
         "control": "",
         "holds": "",
         "title": fold(window.title),
-        "titled": wanted_by(fold(window.title), attempt.task),
         "file": fold(without_named(window.title.strip("*●• ").split(" "), attempt.task, " ")),
         "program": window.program.lower(),
         "class": window.class_name.lower(),
@@ -7073,10 +7063,19 @@ def facts_of_label(attempt: Attempt, window: Window, facts: Facts) -> Facts:
     looks = only_looks(label, facts["about"]) if facts["control"] != "unnamed" else ""
     calculates = has_form("CALCULATORS", f"{window.program} {window.title}")
     wanted = "" if attempt.client_task else wanted_by(label, attempt.task)
+    # What a task may call the closing of a window by keys, as in "close notepad".
+    program = (attempt.front or window).program.lower().removesuffix(".exe")
+    closed = {"alt+f4": [program, "program", "window"], "ctrl+w": ["tab"], "ctrl+f4": ["tab"]}
+    shuts = ""
+    for verb, name in product(CLOSES, closed.get(facts["does"], ())):
+        if wanted_by(f"{verb} {name}", attempt.task) == "told":
+            shuts = "yes"
     known = {
+        "shuts": shuts,
         "kind": kind_of_item(attempt, attempt.front or window, label, facts["does"]),
         **facts_of_dialog(attempt, window, facts, label),
         "looks": looks,
+        "titled": wanted_by(facts["title"], attempt.task),
         "acts": "yes" if not (looks or calculates) and acts(label) else "",
         "wanted": wanted,
         "filled": unnamed_values(attempt, facts["line"])
@@ -8130,7 +8129,7 @@ def gate_waits(actuator: Actuator, attempt: Attempt) -> Attempt:
     if len(times) == times.maxlen:
         actuator.clock.sleep(max(0.0, times[0] + 60 - actuator.clock.now()))
     if actuator.wait_for_person(attempt.frame.taken_at):
-        raise ToolError("The run was paused.", "stale_frame")
+        raise ToolError("The run was paused.", "paused")
     return attempt
 
 
@@ -8265,12 +8264,11 @@ def gate_controls(actuator: Actuator, attempt: Attempt) -> Attempt:
             )
     does = keys_of(attempt.act) or attempt.act.name
     matters = {role for role in roles if has_form("MATTERS", role)}
-    if any(
-        has_form("SENDS", f"{one.program} {one.class_name}")
-        or not has_form("PLAIN", f"{one.program} {one.title}")
-        for one in attempt.reached
-    ):  # what may say what a press in it does
-        matters |= roles & {"list item", "link", "tab", "image"}
+    for window in attempt.reached:
+        sends = has_form("SENDS", f"{window.program} {window.class_name}")
+        if sends or not has_form("PLAIN", f"{window.program} {window.title}"):
+            # It may say what a press in it does.
+            matters |= roles & {"list item", "link", "tab", "image"}
     if does in OPENERS:
         matters |= roles & ROW_ROLES
     told_by = [window for window in attempt.reached if matters or is_dialog(window)]
@@ -9758,6 +9756,7 @@ _ADVICE = {
     "repetition": "Stop repeating; answer with one short tool call.",
     "no_call": "Do not describe the step, call one tool.",
     "stale_frame": "Call again by what a new screenshot shows.",
+    "paused": "Call again by what a new screenshot shows.",
     "unknown_tool": "Call one by its exact name.",
     "invalid_box": "Call again with the coordinates of what you see in the screenshot.",
 }
@@ -12172,44 +12171,6 @@ def difference(
     return reduce(Rect.union, boxes) if boxes else None
 
 
-SCREENS_KEPT = 12  # more than the turns without progress that end a run
-
-
-SCREEN_PIXELS = (64 << 20) // SCREENS_KEPT // 4
-
-
-class Screens(deque[tuple[Rect, bytes]]):
-    """Keeps the last screens without the mouse pointer, 64 MB at most."""
-
-    # Unpacked: to pack them would take up to 0.1 s.
-
-    def __init__(self) -> None:
-        super().__init__(maxlen=SCREENS_KEPT)
-
-    def keep(self, frame: Frame) -> tuple[Size, bytes]:
-        """Keeps a frame: of a huge one every so many rows and columns."""
-        size = Size(frame.width, frame.height)
-        clean = frame.clean
-        scale = math.sqrt(SCREEN_PIXELS / size.pixels)
-        if scale < 1:
-            size = Size(int(frame.width * scale), int(frame.height * scale))
-            clean = scale_bgrx(clean, frame.width, frame.rect, *size)
-        if (frame.rect, clean) not in self:
-            self.append((frame.rect, clean))
-        return size, clean
-
-    def is_new(self, frame: Frame, box: Rect, carets: int = 1) -> bool:
-        """Tells whether none looked there as this one does, which is one of them now."""
-        # What changes by itself elsewhere, such as a clock, does not make it new.
-        before = [*self]
-        size, now = self.keep(frame)
-        part = box.scaled(frame.rect, Rect(0, 0, *size))
-        for rect, clean in before:
-            if rect == frame.rect and not difference(clean, now, size.width, 1, part, carets):
-                return False
-        return True
-
-
 LETTER_LEAST = 2  # pixels of the width and the height of what may be a letter
 
 
@@ -13612,6 +13573,42 @@ class AgentMemory:
 Aim = tuple[str, list[Coordinate | None]]  # what an act does where; None is where the mouse is
 
 
+SCREENS_KEPT = 12  # more than the turns without progress that end a run
+SCREEN_PIXELS = (64 << 20) // SCREENS_KEPT // 4
+
+
+class Screens(deque[tuple[Rect, bytes]]):
+    """Keeps the last screens without the mouse pointer, 64 MB at most."""
+
+    # Unpacked: to pack them would take up to 0.1 s.
+
+    def __init__(self) -> None:
+        super().__init__(maxlen=SCREENS_KEPT)
+
+    def keep(self, frame: Frame) -> tuple[Size, bytes]:
+        """Keeps a frame: of a huge one every so many rows and columns."""
+        size = Size(frame.width, frame.height)
+        clean = frame.clean
+        scale = math.sqrt(SCREEN_PIXELS / size.pixels)
+        if scale < 1:
+            size = Size(int(frame.width * scale), int(frame.height * scale))
+            clean = scale_bgrx(clean, frame.width, frame.rect, *size)
+        if (frame.rect, clean) not in self:
+            self.append((frame.rect, clean))
+        return size, clean
+
+    def is_new(self, frame: Frame, box: Rect, carets: int = 1) -> bool:
+        """Tells whether none looked there as this one does, which is one of them now."""
+        # What changes by itself elsewhere, such as a clock, does not make it new.
+        before = [*self]
+        size, now = self.keep(frame)
+        part = box.scaled(frame.rect, Rect(0, 0, *size))
+        for rect, clean in before:
+            if rect == frame.rect and not difference(clean, now, size.width, 1, part, carets):
+                return False
+        return True
+
+
 @dataclass(kw_only=True)
 class Progress(StateRecord):
     """Holds all that changes in a run; by its counters every turn makes progress or ends it."""
@@ -13730,9 +13727,8 @@ def touch(run: Run, act: Act, look: Look) -> Deed:
         aim: Aim = (act.name, [*targets_of(act)])
         insisted = not act.way and aim in progress.objected
         if not act.way:  # what a way did is done again, whatever it was called
-            object_to_text(run, act, look.frame, insisted)
+            object_to(run, act, aim, look.frame, insisted)
         if not (act.way or insisted):
-            object_to(run, act, aim, look.frame)
             act, look = aim_closer(run, act, look)
         refuse_replaced(run, act, look.frame)
         logger.tell(Place(act, look.frame, run.eyes, run.controls, run.way).record)
@@ -13779,9 +13775,24 @@ def touch(run: Run, act: Act, look: Look) -> Deed:
 SPOT = Rect(-96, -12, 192, 24)
 
 
-def object_to(run: Run, act: Act, aim: Aim, frame: Frame) -> None:
-    """Raises ToolError where an act is not done at once; the same again is obeyed."""
+def object_to(run: Run, act: Act, aim: Aim, frame: Frame, insisted: bool) -> None:
+    """Raises ToolError where an act is not done at once; the same again is obeyed.
+
+    Not a text that its field holds and the task has just once: models insist on what they have
+    done, and nobody wants it there twice.
+    """
     progress = run.progress
+    said = (act.text or "").split()  # Enter behind a text leaves a line more
+    once = " ".join(progress.task.split()).count(" ".join(said)) == 1
+    if said and "clear" not in act.args and (once or not insisted):
+        focus = run.controls.one(None) or NO_CONTROL
+        points = points_of(act.places, frame.area, run.eyes.desktop)
+        is_there = focus.role in FIELDS and all(map(focus.rect.contains, points))
+        if is_there and not focus.password and (focus.value or "").split() == said:
+            told = "The field holds just that text: go on with what comes after it."
+            raise ToolError(told, OTHER_CONTROL)
+    if insisted:
+        return
     may_repeat = run.profile.repeats
     # Small models often say their last call once more: on a checkbox or a menu that undoes it,
     # and where a menu has closed it hits what nobody meant.
@@ -13799,24 +13810,6 @@ def object_to(run: Run, act: Act, aim: Aim, frame: Frame) -> None:
     times = progress.idle[str(act)]
     if times > 1 and not may_repeat:
         told = f"That was done {times} times and changed nothing: do something else."
-        raise ToolError(told, OTHER_CONTROL)
-
-
-def object_to_text(run: Run, act: Act, frame: Frame, insisted: bool) -> None:
-    """Raises ToolError where a field holds just the text that is to be typed.
-
-    The same again is obeyed, unless the task has that text just once: models insist on what they
-    have done, and nobody wants it there twice.
-    """
-    said = (act.text or "").split()  # Enter behind a text leaves a line more
-    once = " ".join(run.progress.task.split()).count(" ".join(said)) == 1
-    if not said or "clear" in act.args or insisted and not once:
-        return
-    focus = run.controls.one(None) or NO_CONTROL
-    points = points_of(act.places, frame.area, run.eyes.desktop)
-    is_there = focus.role in FIELDS and all(map(focus.rect.contains, points))
-    if is_there and not focus.password and (focus.value or "").split() == said:
-        told = "The field holds just that text: go on with what comes after it."
         raise ToolError(told, OTHER_CONTROL)
 
 
@@ -14784,6 +14777,8 @@ def judge_deed(run: Run, deed: Deed) -> Deed:
     helped: Helped = deed.new or deed.became == "dry"
     if deed.refused == OTHER_CONTROL and len(progress.objected) == 1:
         helped = None  # only one in a row, so that objections cannot go on without end
+    if deed.refused == "paused":
+        helped = None  # the model did nothing wrong
     elif deed.changed and not helped and progress.is_new_try(deed.act, NEAR):
         helped = None  # to a screen that is known each way leads once
     if deed.begun or deed.became == "dry":
@@ -15088,7 +15083,7 @@ class Repeat(Loop):
         return with_places(step.act, lambda _: found)
 
     def heard(self, deed: Deed, look: Look) -> Deed:
-        if deed.refused == "stale_frame" and not deed.begun:
+        if deed.refused in ("stale_frame", "paused") and not deed.begun:
             return replace(deed, helped=None)
         self.deed = deed
         self.go_behind(deed.act)
@@ -15796,7 +15791,7 @@ class Chat(Loop):
         picture = None
         if error.kind == "no_call":
             told += " If the whole task is done, reply DONE and the proof."
-        elif error.kind == "stale_frame":
+        elif error.kind in ("stale_frame", "paused"):
             picture = self.shown(self.take_screenshot())
         self.answer(refusal(error.kind, told, self.run.profile.errors), picture)
         # The first ones cost no turn, as in other profiles.
@@ -16581,6 +16576,7 @@ const NOTES = {
   verification: ["verification", "good"],
   refused: ["refused", "bad"],
   stale_frame: ["held up", "idle"],
+  paused: ["held up", "idle"],
 };
 const ROW_TONES = {
   done: "good",
@@ -19691,7 +19687,9 @@ class Terminal:
                         f"Nothing was shown or done as {cut(task, 60)!r}; --runs lists what was."
                         " For the model to do it, leave out --again."
                     )
-                self.say("No run of this task was proven done, so that the model decides.")
+                self.say(
+                    "No whole run of just this task was proven done, so that the model decides."
+                )
             return way and with_values(way, options.given)
         if old:
             gone = ""
@@ -21351,7 +21349,7 @@ A small local vision model (LM Studio) carries out a task on your desktop.
   --results FILE         what became of the rows, besides in the run's folder
   --schedule TIME        print the line that has Windows do this daily, as at 07:30
   --resume [RUN]         go on with a run, by default the latest
-  --task TEXT            with --resume: its next task, with the same memory
+  --task TEXT            the task; with --resume the next one, same memory
   --set FIELD=VALUE...   any other setting
   --config FILE          settings from a JSON file
   --runs                 list the runs
@@ -21697,9 +21695,9 @@ MANIFEST = """\
 All that agent.py can touch, from its own tables and with the settings as they are now.
 addresses           it asks {lmstudio_endpoint}, and another machine with \
 --allow-remote only; with --panel and --demo it listens on 127.0.0.1
-folders             it writes into {dump_dir}, and where --report RUN FILE says; it reads \
-the files that the task, --config or scenarios_file names, the Start menu, PATH, and with \
---described LM Studio's logs
+folders             it writes into {dump_dir}, and where --report RUN FILE and --results say; \
+it reads the files that the task, --config, --rows or scenarios_file names, the Start menu, \
+PATH, and with --described LM Studio's logs
 environment         the variables that --settings names, LMSTUDIO_API_KEY, those of --secret
 registry            nothing
 processes           its own Python once more, which asks windows for their controls; programs of \
@@ -22254,8 +22252,9 @@ def carry_out_task(
     run.progress = Progress()
     run.actuator.task = task
     run.actuator.foreseen.clear()
+    run.actuator.began = run.clock.now()
     # What the person typed until now, such as an answer, takes nothing over.
-    run.actuator.began = run.actuator.last_own = run.clock.now()
+    run.actuator.last_own = run.actuator.began
     most = run.config.max_steps * run.profile.turns_an_act
     # The rows have the numbers of the pictures, plans among them; --max-steps counts otherwise.
     person.terminal.watch = lambda: f"{most - run.progress.steps} of {most} turns left"

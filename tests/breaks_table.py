@@ -20,6 +20,7 @@ MODULES = {
     "Facts": "test_attacks",
     "Labels": "test_attacks test_labels",
     "Risks": "test_attacks test_labels",
+    "Lines": "test_attacks test_labels",
     "Dialogs": "test_attacks test_labels",
     "Questions": "test_attacks test_labels",
     "Names": "test_programs test_gates",

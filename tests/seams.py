@@ -62,6 +62,11 @@ def person_there(there: bool = True) -> Any:
     return mock.patch.object(agent, "_person_is_there", lambda: there)
 
 
+def person_says(answer: Callable[[Any, str], str]) -> Any:
+    """What the person types at the console where `answer(terminal, question)` is asked."""
+    return mock.patch.object(agent.Terminal, "ask", answer)
+
+
 def platform(name: str) -> Any:
     """The system that the program finds itself on."""
     return mock.patch.object(sys, "platform", name)
@@ -256,7 +261,7 @@ def person_at_main(types: Types) -> Iterator[Keyboard]:
     with (
         person_there(),
         clock_of_main(lambda stop: PersonsClock(stop, keyboard, types)),
-        mock.patch.object(agent.Terminal, "ask", ask),
+        person_says(ask),
     ):
         yield keyboard
 

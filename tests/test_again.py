@@ -138,7 +138,9 @@ class Again(AgainCase):
         self.assertEqual(code, 1, out)
         self.assertEqual(self.steps()[:4], [1, 2, 3, 4])
         code, out = self.again()
-        self.assertIn("No run of this task was proven done, so that the model decides.", out)
+        self.assertIn(
+            "No whole run of just this task was proven done, so that the model decides.", out
+        )
         self.assertEqual((code, set(self.steps(3))), (0, {None}))
         code, out = self.again()
         self.assertEqual((code, self.steps(4)), (0, [1, 2, 3, 4]), out)
@@ -289,7 +291,9 @@ class Ways(AgainCase):
         _, out = self.again("--max-steps", "1", "--profile", "native")
         shutil.rmtree(self.run_folder(2), ignore_errors=True)
         self.assertEqual(bool(self.error), "leave out --again" in out)
-        return not re.search("No run of this task was proven done|Nothing was shown or done", out)
+        return not re.search(
+            "No whole run of just this task was proven done|Nothing was shown or done", out
+        )
 
     @for_the_gate
     def test_only_a_whole_run_of_this_task_that_was_proven_is_one(self) -> None:
@@ -342,11 +346,7 @@ class Ways(AgainCase):
             typed_at.append(terminal.clock.now())
             return "n"
 
-        with (
-            self.drawn(make=Watched) as endpoint,
-            seams.person_there(),
-            mock.patch.object(agent.Terminal, "ask", answer),
-        ):
+        with self.drawn(make=Watched) as endpoint, seams.person_there(), seams.person_says(answer):
             for _ in range(2):
                 _, out, err = self.main(TASK, "--endpoint", endpoint)
                 self.assertNotIn("paused", out + err)

@@ -187,7 +187,7 @@ class Limits(GateCase):
         stage = Stage(config={"acts_per_minute": 1})
         stage.do("press_key")
         stage.clock.at(30, stage.world.person)
-        self.refused(stage, "stale_frame", "was paused", "press_key")
+        self.refused(stage, "paused", "was paused", "press_key")
 
     def test_after_its_last_minute_the_run_ends_and_says_so(self) -> None:
         stage = Stage(config={"minutes_most": 2})
@@ -219,7 +219,7 @@ class Takeover(GateCase):
         for later in (1, 2, 3.5):
             stage.clock.at(later, lambda: stage.world.person(Point(700, 701)))
         start = stage.clock.now()
-        self.refused(stage, "stale_frame", "was paused", "click", frame=frame)
+        self.refused(stage, "paused", "was paused", "click", frame=frame)
         self.assertAlmostEqual(stage.clock.now() - start, 6.5, delta=0.2)
         self.assertEqual([line.split()[0] for line in said], ["paused:", "going"])
         self.assertEqual(stage.stop.paused, "")
@@ -233,7 +233,7 @@ class Takeover(GateCase):
             stage.stop.paused = reason
             stage.clock.at(seconds, lambda stop=stage.stop: setattr(stop, "paused", ""))
             start = stage.clock.now()
-            self.refused(stage, "stale_frame", "was paused", "click")
+            self.refused(stage, "paused", "was paused", "click")
             self.assertAlmostEqual(stage.clock.now() - start, seconds, delta=0.3)
         stage.stop.paused = "by ctrl+alt+insert"
         stage.clock.at(1, lambda: stage.stop.set("ctrl+alt+backspace"))

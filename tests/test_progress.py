@@ -215,6 +215,14 @@ class Repeats(ProgressCase):
         here = call("click_mouse")
         self.assertEqual(self.clicks(move, here, here, profile="pointer", max_steps=3), 1)
 
+    def test_a_pause_of_the_person_is_no_turn_without_progress_of_the_model(self) -> None:
+        for paused, outcome in ((True, "max_steps"), (False, "stuck")):
+            says = {"planner": PLAN, "executor": NOWHERE, "verifier": text("1 NO: no")}
+            self.drawn(lambda r, says=says: says[role_of(r)], max_steps=5, stall_stop=2)
+            if paused:
+                self.made.engine.actuator.wait_for_person = lambda seen_at: True
+            self.assertEqual(self.made.run().kind, outcome)
+
     def test_what_was_insisted_on_is_done_again_without_being_asked(self) -> None:
         # Such as the button of a menu: open, closed by the same said twice, open again.
         self.assertEqual(self.clicks(*[self.TICK] * 4, max_steps=4), 3)

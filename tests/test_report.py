@@ -152,8 +152,8 @@ class Report(CommandLineCase):
         table = re.search(r"NOTES = \{(.*?)\};", agent.PAGE, re.S)
         assert table
         named = re.findall(r"(?m)^ +(\w+): \[", table[1])
-        self.assertEqual(len(named), 8)
-        self.assertLessEqual({*named} - {"refused", "stale_frame"}, agent.RECORDS.keys())
+        self.assertEqual(len(named), 9)
+        self.assertLessEqual({*named} - {"refused", "stale_frame", "paused"}, agent.RECORDS.keys())
         self.assertLessEqual(agent.COUNTED.keys(), {*named})
         self.assertIn(f"const JUDGES = {json.dumps([*agent._JUDGES])};", agent.PAGE)
 
