@@ -4789,7 +4789,7 @@ STARTED .*(program/script|programm/skript|command line|befehlszeile|location of 
     |target:|ziel:).*
 SYSTEM_TOOLS (regedit|mmc|taskmgr|rundll32|systemproperties\w*|gpedit|secpol|taskschd|sechealthui
     |rufus|systemsettings|msconfig|diskpart|bcdedit|optionalfeatures)\.exe
-PANELS bitlocker.*|network connections|netzwerkverbindungen|.*firewall.*|programs and features
+PANELS .*bitlocker.*|network connections|netzwerkverbindungen|.*firewall.*|programs and features
     |programme und features|user accounts|benutzerkonten|device manager|gerate-manager
     |devices and printers|customize settings|control panel.*|systemsteuerung.*
 SETTINGS settings|einstellungen|parametres|configuracion|impostazioni|ustawienia|параметры|设置
@@ -4799,7 +4799,7 @@ TELLS_OTHERS messages?|nachricht(en)?|mensajes?|messaggio|wiadomosc|comments?|ko
     |repl(y|ies)|antwort\w*
 # Fields that only find something; a field of messages is none, whatever else its name holds.
 FINDING ((search|such\w*|durchsuch\w*|find|rechercher|buscar|cerca|zoek\w*|pesquisar|szukaj)\b.*)
-    |(?!.*\b(<TELLS_OTHERS>)\b)(.*(\b(search|(durch)?such(en|feld|begriff)?|\w*(?<!be)suche
+    |(?!.*\b(<TELLS_OTHERS>)\b)(.*(\b(search|(durch)?such(en|feld|begriff|st|t)?|\w*(?<!be)suche
     |find(en)?|finde|looking for|filter\w*|go to|recherch\w*|busc\w*|szuk\w*|cerca|zoek\w*|sok|sog
     |pesquis\w*|hledat|hae|ara|keres\w*|cauta|iskat|otsi)\b|пoи|зaпpoc|搜索|搜尋|検索|검색).*)
     |choose (destination|starting point)\W*
@@ -4824,43 +4824,39 @@ WARNS .*(permanently|(can ?not|can't|never) be (undone|recovered|restored|revers
     |unterschreib\w{,5} sie|definitiv\w*|sera (supprime|perdu|annule|ferme)\w*|seront (supprime
     |perdu)\w*|ne peut pas etre annule|pour toujours|para siempre|permanentemente|warnung:|warning:
     |achtung:|attention ?:|no se puede deshacer|se (eliminara|perdera|borrara|cancelara|cerrara)n?
-    |sin vuelta|per sempre|verra eliminat\w*|na zawsze|zostanie usunie\w*).*
+    |sin vuelta|per sempre|(sara|verra) (eliminat|inviat|trasmess|cancellat)\w*|sera (envoye
+    |transmis|debite)\w*|torlod\w*|megszun\w*|na zawsze|zostanie usunie\w*).*
 # What says that a press here counts at once, asks nobody, or is the last one; and the labels of
 # presses that go on, which a text may explain, as in "Next signs the contract".
 CLICKING \b(click|tap|press|select|pick|choos|choice|touch|klick|antipp|anklick|angeklickt|druck
     |auswahl|auswahl|clic|cliqu|appuy|toc[ac]|toque|pulsa|premi|premendo|klik|aanvink|tryck|trykk
     |nacisn|haжa|haжm|kлиk|koppint|kattint|paina|tikla|dokun)\w*|押|누르|클릭|点击|單擊|タッフ
     |クリック
-AT_ONCE .*((<CLICKING>)[^;]{,90}(\b(at once|immediately|instantly|right away|straight away
-    |as soon as|takes? effect|(is|are) final|(abge|ge|ver)?(bucht|geben|loscht|kauft|sendet|stellt)
-    |sends|sells|buys|books|calls|rings|deletes|releases|publishes|signs|transfers|accepts|ruft
-    |wahlt|meldet|sofort|umgehend|direkt\w*|unmittelbar|immediatement|aussitot|inmediatamente
-    |al instante|en cuanto|subito|immediatamente|all'istante|onmiddellijk|meteen|direct|omedelbart
-    |straks|umiddelbart|natychmiast|od razu|cpaзy|hemeдлehho|azonnal|heti|valittomasti|hemen|aninda
-    |imediatamente|na hora)\b|すく|即座|直ちに|바로|즉시|立即|立刻|马上)|(\b(at once
-    |immediately|instantly|right away|straight away|as soon as|takes? effect|(is|are) final|(abge|ge
-    |ver)?(bucht|geben|loscht|kauft|sendet|stellt)|sends|sells|buys|books|calls|rings|deletes
-    |releases|publishes|signs|transfers|accepts|ruft|wahlt|meldet|sofort|umgehend|direkt\w*
-    |unmittelbar|immediatement|aussitot|inmediatamente|al instante|en cuanto|subito|immediatamente
-    |all'istante|onmiddellijk|meteen|direct|omedelbart|straks|umiddelbart|natychmiast|od razu|cpaзy
-    |hemeдлehho|azonnal|heti|valittomasti|hemen|aninda|imediatamente|na hora)\b|すく|即座|直ちに
-    |바로|즉시|立即|立刻|马上)[^;]{,90}(<CLICKING>)|\b((no|without) (further )?confirmation
-    |ohne (ruckfrage|nachfrage|bestatigung)|takes? effect (at once|immediately|within)|(changes?
-    |changed|selections?|visibility|anderung\w*|andringen|modifiche|endring\w*) (\w+ )?(at once
-    |immediately|sofort|direkt|subito)|mit klick|mit (dem|einem) klick|one[- ]click (buy|purchase
-    |order)\w*|sofortkauf|auto[- ]commit)\b).*
+NOW \b(at once|immediately|instantly|right away|straight away|as soon as|takes? effect|(is
+    |are) final|(abge|ge|ver)?(bucht|geben|loscht|kauft|sendet|stellt)|sends|sells|buys|books|calls
+    |rings|deletes|releases|publishes|signs|transfers|accepts|ruft|wahlt|meldet|sofort|umgehend
+    |direkt\w*|unmittelbar|immediatement|aussitot|inmediatamente|al instante|en cuanto|subito
+    |immediatamente|all'istante|onmiddellijk|meteen|direct|omedelbart|straks|umiddelbart|natychmiast
+    |od razu|cpaзy|hemeдлehho|azonnal|heti|valittomasti|hemen|aninda|imediatamente|na hora)\b|すく
+    |即座|直ちに|바로|즉시|立即|立刻|马上
+AT_ONCE .*((<CLICKING>)[^;]{,90}(<NOW>)|(<NOW>)[^;]{,90}(<CLICKING>)|\b((no
+    |without) (further )?confirmation|ohne (ruckfrage|nachfrage|bestatigung)|takes? effect (at once
+    |immediately|within)|(changes?|changed|selections?|visibility|anderung\w*|andringen|modifiche
+    |endring\w*) (\w+ )?(at once|immediately|sofort|direkt|subito)|mit klick|mit (dem|einem) klick
+    |one[- ]click (buy|purchase|order)\w*|sofortkauf|auto[- ]commit)\b).*
 LAST_STEP .*\b((last|final) step|letzter schritt|letzte seite|derniere etape|ultimo pas(o|so)
     |krok ostatni|laatste stap|sista steget|(step|schritt|etape|paso|passo|krok|stap)\s
     (?P<last>\d{1,2})(of|von|sur|de|di|z|van|/) (?P=last))\b.*
 ABOUT_TO .*\b((you are|you're) about to|sie sind dabei|vous etes sur le point|esta a punto de
     |stai per|u staat op het punt)\b.*
-GOING next|continue|done|finish|ok(ay)?|go( ahead)?|start|proceed|sure|complete|weiter|fertig|los
-    |loslegen|starten|fortfahren|abschliessen|ok, weiter|suivant|continuer|terminer|d'accord
-    |siguiente|continuar|listo|finalizar|vale|avanti|continua|fine|va bene|fatto|proximo|concluir
-    |tudo bem|sim|volgende|doorgaan|klaar|verder|dalej|gotowe|zakoncz|nasta|fortsatt|klar|neste
-    |fullfor|næste|færdig|seuraava|valmis|tovabb|kesz|pokracovat|hotovo|ileri|devam|tamam|дaлee
-    |гotobo|пpoдoлжиtь|次へ|完了|続ける|다음|완료|계속|下一步|完成|继续|确定|(continue
-    |go on|keep) reading|weiterlesen
+GOING got it|understood|i understand|verstanden|alles klar|procedi|proceder|next|continue|done
+    |finish|ok(ay)?|go( ahead)?|start|proceed|sure|complete|weiter|fertig|los|loslegen|starten
+    |fortfahren|abschliessen|ok, weiter|suivant|continuer|terminer|d'accord|siguiente|continuar
+    |listo|finalizar|vale|avanti|continua|fine|va bene|fatto|proximo|concluir|tudo bem|sim|volgende
+    |doorgaan|klaar|verder|dalej|gotowe|zakoncz|nasta|fortsatt|klar|neste|fullfor|næste|færdig
+    |seuraava|valmis|tovabb|kesz|pokracovat|hotovo|ileri|devam|tamam|дaлee|гotobo|пpoдoлжиtь|次へ
+    |完了|続ける|다음|완료|계속|下一步|完成|继续|确定|(continue|go on|keep) reading
+    |weiterlesen
 GOES_ON_SAID .*\b(to|um|pour|para|per|om) (continue|proceed|go on|start|begin|fortzufahren|continuer
     |continuar|continuare|door te gaan)\W*
 # What says that no is no way out, and the one answer to a box that only tells something.
@@ -4897,22 +4893,22 @@ MENU_SHOWS (<SHOWN_PROGRAMS>|open|open in (a )?new (tab|window)|open file locati
     |date( modified)?|(a|de)scending|pin to (start|taskbar|quick access)|add to favorites|expand
     |collapse|extract all|compress to.*|print preview|search|settings|taskbar settings|personalize
     |display settings|task manager|help|about|send to|share|minimi[sz]e|maximi[sz]e|restore|file
-    |home|go|tools|favorites|window|layout|show|.* pane|.* bar|item check boxes|hidden items
-    |in neuem (tab|fenster) offnen|dateipfad offnen|weitere optionen anzeigen|offnen( mit)?
-    |bearbeiten|(als pfad )?kopieren|ausschneiden|einfugen|umbenennen|neu(er ordner)?|ordner
-    |textdokument|verknupfung erstellen|eigenschaften|aktualisieren|alles auswahlen|ansicht
-    |sortieren nach|gruppieren nach|(grosse|extra grosse|mittelgrosse|kleine) symbole|liste|kacheln
-    |grosse|typ|anderungsdatum|(auf|ab)steigend|alle extrahieren|einstellungen|anpassen|senden an
-    |anzeigeeinstellungen|suchen|hilfe|datei|ansicht|extras|ouvrir( avec| dans un nouvel onglet
-    | l'emplacement du fichier)?|afficher plus d'options|copier|couper|coller|renommer
-    |nouveau( dossier)?|dossier|document texte|creer un raccourci|proprietes|actualiser
-    |tout selectionner|affichage|trier par|grouper par|nom|taille|extraire tout|abrir( con
-    | en una nueva pestana| ubicacion del archivo)?|mostrar mas opciones|copiar|cortar|pegar
-    |cambiar nombre|nuevo|nueva carpeta|carpeta|documento de texto|crear acceso directo|propiedades
-    |actualizar|seleccionar todo|ver|ordenar por|agrupar por|nombre|tamano|extraer todo|otworz
-    |kopiuj|wytnij|wklej|zmien nazwe|nowy|wlasciwosci|odswiez|widok|sortuj wedlug|otkpыtь|koпиpobatь
-    |bыpeзatь|bctabиtь|пepeиmehobatь|cboиctba|oбhobиtь|bид|coздatь|打开|复制|剪切|粘贴|重命名|属性
-    |刷新|新建|查看|排序方式)(\(\w\))?
+    |home|go|tools|favorites|window|layout|show|.* pane|.* bar|(podokno|volet|panel|riquadro) .*
+    |.*bereich|item check boxes|hidden items|in neuem (tab|fenster) offnen|dateipfad offnen
+    |weitere optionen anzeigen|offnen( mit)?|bearbeiten|(als pfad )?kopieren|ausschneiden|einfugen
+    |umbenennen|neu(er ordner)?|ordner|textdokument|verknupfung erstellen|eigenschaften
+    |aktualisieren|alles auswahlen|ansicht|sortieren nach|gruppieren nach|(grosse|extra grosse
+    |mittelgrosse|kleine) symbole|liste|kacheln|grosse|typ|anderungsdatum|(auf|ab)steigend
+    |alle extrahieren|einstellungen|anpassen|senden an|anzeigeeinstellungen|suchen|hilfe|datei
+    |ansicht|extras|ouvrir( avec| dans un nouvel onglet| l'emplacement du fichier)?
+    |afficher plus d'options|copier|couper|coller|renommer|nouveau( dossier)?|dossier|document texte
+    |creer un raccourci|proprietes|actualiser|tout selectionner|affichage|trier par|grouper par|nom
+    |taille|extraire tout|abrir( con| en una nueva pestana| ubicacion del archivo)?
+    |mostrar mas opciones|copiar|cortar|pegar|cambiar nombre|nuevo|nueva carpeta|carpeta
+    |documento de texto|crear acceso directo|propiedades|actualizar|seleccionar todo|ver|ordenar por
+    |agrupar por|nombre|tamano|extraer todo|otworz|kopiuj|wytnij|wklej|zmien nazwe|nowy|wlasciwosci
+    |odswiez|widok|sortuj wedlug|otkpыtь|koпиpobatь|bыpeзatь|bctabиtь|пepeиmehobatь|cboиctba
+    |oбhobиtь|bид|coздatь|打开|复制|剪切|粘贴|重命名|属性|刷新|新建|查看|排序方式)(\(\w\))?
 UNDOES (.* )?(undo|redo|ruckgangig|wiederholen|wiederherstellen:?|annuler|retablir|deshacer|rehacer
     |cofnij|ponow|otmehиtь|bephytь|撤消|恢复|annulla|ripristina|desfazer|refazer|angra|fortryd
     |ongedaan|geri al)\W*( .*)?
@@ -4949,12 +4945,12 @@ MAIL_SHOWS (\S+ (category|kategorie|categorie|categoria)|get (new )?(messages|ma
     |optionen|folder|ordner|file|datei|help|hilfe|close|schliessen|cancel|abbrechen|zoom|expand
     |collapse|erweitern|reduzieren|refresh|aktualisieren|update|more|mehr|weitere|pin|anheften
     |unread|read|ungelesen|gelesen|all|alle|focused|other|relevant|sonstige|snooze|minimi[sz]e
-    |maximi[sz]e|restore|naptar|agenda|mes|mois|mese|maand|manad|miesiac|semana|semaine|settimana
-    |vecka|dia|jour|giorno|dag|dzien|kalendar\w*|kaлehдap\w*|takvim|カレンダー|日历|download|save
-    |speichern|customize|undo|translate|ubersetzen|read aloud|laut vorlesen|color|farbe|theme|ribbon
-    |menuband|quick steps?|quicksteps?|navigation|to-do|properties|eigenschaften|details?|switch
-    |account|konto|browse|choose|select|auswahlen)\b(?!.* (and|und|&|to|an|move|delete|done
-    |verschieben|loschen|erledigt)\b).*
+    |maximi[sz]e|restore|naptar|agenda|vorwarts|ruckwarts|mes|mois|mese|maand|manad|miesiac|semana
+    |semaine|settimana|vecka|dia|jour|giorno|dag|dzien|kalendar\w*|kaлehдap\w*|takvim|カレンダー
+    |日历|download|save|speichern|customize|undo|translate|ubersetzen|read aloud|laut vorlesen|color
+    |farbe|theme|ribbon|menuband|quick steps?|quicksteps?|navigation|to-do|properties|eigenschaften
+    |details?|switch|account|konto|browse|choose|select|auswahlen)\b(?!.* (and|und|&|to|an|move
+    |delete|done|verschieben|loschen|erledigt)\b).*
 # Commands of an editor's palette that only show.
 PALETTE_SHOWS (?i:>?\s*((view|help|ansicht): [\w /()]+|(toggle )?(word wrap|minimap|zen mode
     |full screen)))\s*
@@ -5042,8 +5038,9 @@ MAKERS ableton live.*|fl(64)?|cubase\w*|reaper|bitwig.*|studio one|musescore\w*|
     |afphoto|affinity.*|scribus|clipstudiopaint|aseprite|figma|canva|mspub|adobe premiere pro
     |afterfx|resolve|kdenlive|shotcut|openshot\S*|vegas\d*|camtasia\S*|handbrake|acad|librecad|qcad
     |freecad|openscad|sldworks|fusion360|rhino|revit|archicad|sketchup|prusa-slicer|ultimaker-cura
-    |imagej|fiji\S*|origin\d*|geogebra|qgis\S*|stellarium|googleearth\S*|anki|zotero|xmind|freeplane
-    |winmine|minesweeper|solitaire|sol|freecell|spider\w*|mahjong
+    |imagej\S*|fiji\S*|origin\d*|radiantviewer|slicer|sweethome3d|bricscad|draftsight|zwcad|inventor
+    |geogebra|qgis\S*|stellarium|googleearth\S*|anki|zotero|xmind|freeplane|winmine|minesweeper
+    |solitaire|sol|freecell|spider\w*|mahjong
 # Programs of which the rules know what they do, or which only show or edit a document.
 KNOWN_PROGRAMS <BROWSERS>|<CHATS>|<MAILS>|<EXPLORER>|<EDITORS>|<STUDIOS>|<TERMINALS>|<START>
     |<LAUNCHERS>|<SYSTEM_TOOLS>|<FILERS>|<REMOTES>|<SAFES>|<ADMINS>|<WARDENS>|(acrord32|acrobat
@@ -5096,6 +5093,9 @@ FORM_SHOWS (open recurring|find|search|go to|goto|zoom|font|character|page setup
 FORM_GOES_ON (?!(save|add|edit|insert|import|export|rename|attach|increase|decrease|arrange|paste
     |cut|highlight|restore|log ?in|sign in|speichern|hinzufugen|andern|umbenennen|importieren
     |exportieren|einfugen|bearbeiten|enregistrer|ajouter|modifier|guardar|anadir|editar)\b)(<LOOKS>)
+ADDS_A_ROW (add|insert|new) (an? )?(row|line|item|position)|(zeile|position) (hinzufugen|einfugen)
+    |neue (zeile|position)|ajouter une ligne|anadir (fila|linea)|dodaj (wiersz|pozycje)
+    |aggiungi riga
 # Keys that move, find or copy, and those of Windows itself; to print leads to a form first.
 FREE_KEYS .*\bwin\b.*|ctrl\+(shift\+)?([-+=0]|plus|minus|num(add|subtract|0))|((ctrl|shift
     |alt)\+)*(ctrl|shift|alt|tab|home|end|left|right|up|down|page\w+|escape|f10|f1|f3)|ctrl\+[acfp]
@@ -5215,7 +5215,7 @@ WATCHES (?!.*(?<!how )(?<!what )\b(to|pour|para|zum?) <VERBS>)(<POLITE>\s){,6}((
     |si)|lee|leer|busca\w*|encuentra\w*|encontrar|muestra\w*|mostrar\w*|ensena\w*|di(me|game|nos)
     |decir(me|nos)|dame (el|la|los|las)|cierra|comprueba\w*|comprobar|verifica\w*|compara\w*
     |visita\w*|saber|averigua\w*|abn|abra|ac|anoiξe|apn|apne|apri|avaa|bekijk|beratta|biдkpии|bul
-    |list(e|a|s)?|summari[sz]e|explain|describe|preview|count|compte|policz|guarda(?= (a |l))
+    |list(e|a|s)?|summari[sz]e|play|explain|describe|preview|count|compte|policz|guarda(?= (a |l))
     |guck\w*|ler|ver|vezi|bak|laat|zien|.*\b(bak|goster)|.*(見て|教えて|確認して|調へて|읽어줘
     |확인해줘|알려줘|보여줘|찾아줘)\W*|(看|查|找|读|告诉我).*|.*(多少|几点|几个|吗
     |何日|いつ|とこ|いくら).*|cerca|ckaжи|consulte|controleer|controlla|deschide|diga|dimmi|encontre
@@ -5301,9 +5301,12 @@ DONE (save|edit|add|insert|update|write|create|continue|proceed|start|apply|done
 # What looks, whatever its words: a paper, a menu, what is a list of something; and what leads on:
 # a page's number, signs that turn pages or close, one word that is many things, as "Reviews".
 SHOWN_WHOLE <ENDING_SHOWS>( done)?|<MENU_BARS>|<FETCHES>|\d{1,2} ?([dwmyjth]|mo|yr|tage?|monate?
-    |jahre?)|ytd|(picture|image|photo|bild|slide|foto|seite|page) \d+ (of|von|de|/) \d+|[<>«»‹›←→]+
-    |\S*(ubersicht|ansicht|verlauf|liste|vorschau|statistik|historie|suche|auszug|auswahl|kopf
-    |protokoll|nachrichten|mitteilungen|bewertungen|meldungen|einstellungen)
+    |jahre?)|ytd|\.\.|einstellungen oder ablehnen|(mon|tues|wednes|thurs|fri|satur|sun)day\W*\d{,2}
+    |(mon|diens|donners|frei|sams|sonn)tag\W*\d{,2}|mittwoch\W*\d{,2}|(lun|mar|mercre|jeu|vendre
+    |same)di\W*\d{,2}|(lunes|martes|miercoles|jueves|viernes|sabado|domingo|segunda|terca|quarta
+    |quinta|sexta)\W*\d{,2}|(picture|image|photo|bild|slide|foto|seite|page) \d+ (of|von|de|/) \d+
+    |[<>«»‹›←→]+|\S*(ubersicht|ansicht|verlauf|liste|vorschau|statistik|historie|suche|auszug
+    |auswahl|kopf|protokoll|nachrichten|mitteilungen|bewertungen|meldungen|einstellungen)
 LEADS_WHOLE \d{1,4}|play (\d+|episode|video|trailer|song|track)\b(?!.*\b(pay|buy|send|order)\b).*
     |[↑↓▲▼▾×✕✖☰≡⋮]+|x|\.\.\.|[a-z]{2,}[^su\W]s( \(?\d+\)?)?
 # Keys, and turns of the wheel, that choose in what holds one of several values; and its buttons.
@@ -5378,7 +5381,8 @@ COMMANDS = {
         clear all, clear history, clear data, browsing data, recent history, clear cookies,
         clear cache, quick format, format disk, format drive, end task, end process, end call,
         end meeting, stop service, replace file, replace files, replace it, leave site, leave page,
-        =leave, leave meeting, leave group, leave team, leave call, close account,
+        =empty, factory reset, =leave, leave meeting, leave group, leave team, leave call,
+        close account,
         cancel subscription, cancel appointment, cancel order, cancel booking, cancel reservation,
         cancel membership, cancel meeting, cancel event, cancel plan, cancel flight, cancel trip,
         cancel contract, cancel policy, cancel class, cancel account, cancel all+, leave channel,
@@ -5590,7 +5594,8 @@ ANSWERS = {
     "goes on": """
         =ok, okay, save, open, find, search, select, choose, add, new, insert, rename, edit, apply,
         done, use, sort, filter, view, show, go, next, continue, browse, copy, import, export, play,
-        set, create, resize, crop, rotate, scale, extract, align, split, group, attach, capture,
+        set, create, fetch, resize, crop, rotate, scale, extract, align, split, group, attach,
+        capture,
         scan, manage, define, bold, italic, underline, undo, redo, emoji, sign in, log in, login,
         =log on, preview, download, refresh, reload, retry, try again, test, calculate, translate,
         update, =yes, =replace, =replace all, =find next, move, paste, =accept all, accept cookies,
@@ -5977,6 +5982,8 @@ answer | announced=yes | does=<PRESSES>|enter|space
 answer | about=<AT_ONCE> | does=<PRESSES>|space | dialog=(?!left).* | looks=|leads
      | in=(?!edit|document|combo box|text|window|title bar|scroll|pane|group).+
 answer | about=<AT_ONCE> | enters=yes | in=edit|spinner|combo box | control=(?!<SEARCHING>).*
+answer | bidden= | about=.*(<NOW>).* | does=<A_CLICK>|enter|space | label=(.*\n)?(<GOING>)\W*
+     | in=(split )?button
 answer | about=<LAST_STEP>|<ABOUT_TO> | does=<A_CLICK>|enter|space | label=(.*\n)?(<GOING>)\W*
      | in=(split )?button|link
 answer | in= | control= | does=enter|space|alt\+\w
@@ -6056,6 +6063,7 @@ close | does=(ctrl\+)?alt\+(shift\+)?(win\+)?f4
 close | does=ctrl\+(w|f4|q|shift\+[wq]) | program=(?!explorer).*
 close | does=f5|ctrl\+(f5|r|shift\+r)|alt\+(left|home) | program=<BROWSERS> | line=\??\s*[^?\s].*
 overwrite | does=ctrl\+s | lost=yes | owned=
+overwrite | does=ctrl\+s | bidden= | plain=
 overwrite | does=ctrl\+s | bidden= | program=<BROWSERS> | in=edit|combo box|spinner
 overwrite | does=ctrl\+s | bidden= | title=[*●•].*|.*[*●•]\W* | owned= | program=(?!<BROWSERS>).*
 overwrite | does=s | opened=<BAR_KEYS> | lost=yes
@@ -6199,7 +6207,7 @@ unknown | bidden= | program=<BROWSERS>|<MAILS> | does=<PRESSES>|enter | in=(hype
      | label=(.*\n)?(yes|ja|oui|si|no|nein|non)\b\W*\s.*
 pay | program=<BROWSERS> | in=(split )?button | does=<A_CLICK>|enter|space | dialog=(?!left).*
      | about=(.*; )?(iban|betrag|amount|montant|importe|kwota|cymma|金额)\b.*
-     | looks=|leads | label=.+
+     | looks=|leads | label=(?!(.*\n)?<ADDS_A_ROW>$).+
 formula | text=.+ | named= | program=winword\.exe
      | line=(?i)\W*(dde(auto)?|includepicture|includetext|link|import|macrobutton)\b.*
 share | program=<EXPLORER> | title=<CLOUDS> | does=<PASTES>
@@ -6309,6 +6317,7 @@ weighty | program=<REMOTES> | in=<UNTOLD>|image|control | does=<PRESSES>|drag|sp
     |win\+.*|alt\+(?!tab$).*|ctrl\+(?!([acf]|home|end|tab)$).+|f\d+|backspace|insert
 weighty | program=<REMOTES> | in=<UNTOLD>|image|control | text=.+ | named=
 run | program=<FILERS> | does=((ctrl|alt|shift)\+)*enter|(double|triple)_click | kind=|runs
+     | in=(?!tree item).*
 move | program=<FILERS> | does=(shift\+)?f[5-8]
 run | program=<FILERS> | text=.+ | in=combo box | enters=
 move | program=<FILERS> | does=<A_CLICK>|space | in=button|menu item | dialog=(?!left).*
@@ -6326,6 +6335,7 @@ run | program=<EDITORS> | does=<PRESSES>|enter|space | in=(split )?button|image|
      | label=(.*\n)?(((command|toggle|option) ?)?button|(rounded )?rectangle|oval|picture|graphic
     |shape|schaltflache|befehlsschaltflache|(abgerundetes )?rechteck|bild|grafik|form|bouton|image
     |boton|imagen|rectangulo)\s?\d+
+run | program=<EXPLORER> | does=<A_CLICK>|enter|space | in=(split )?button | label=<RUNNABLE>
 run | bidden= | program=excel\.exe | does=<PRESSES>|enter|space | in=(split )?button|image|group
      | title=.*\.xl(s[bm]|tm|am)\b.* | looks=|leads | label=(?!(.*\n)?(<WHOLE_MENUS>)$).+
 run | does=ctrl\+alt\+(?!(shift\+)?(shift|win|shift\+win|tab|up|down|left|right|delete)$).+
@@ -6393,7 +6403,7 @@ run | enters=yes | program=<EXPLORER> | runner= | label=<RUNNABLE>
 run | enters=yes | program=<EXPLORER> | opened=<A_CLICK>\(<RUNNABLE>
 unknown | plain= | looks=|leads | does=<PRESSES>|enter|space
      | in=(split )?button|menu item|control|image|switch | dialog=(?!left|line|form).*
-     | label=(?!(.*\n)?(<FORM_GOES_ON>|<WHOLE_MENUS>)$).+ | title=(?!<FORM_SHOWS>$).*
+     | label=(?!(.*\n)?(<FORM_GOES_ON>|<WHOLE_MENUS>|<ADDS_A_ROW>)$).+ | title=(?!<FORM_SHOWS>$).*
 unknown | plain= | does=<PRESSES> | in=(hyper)?link|text|header item|tab|combo box|<ROWS>
      | dialog=(?!left).* | control=(?!(<LOOKS>)$)<ORDERS>
 unknown | plain= | in=<UNTOLD> | does=<PRESSES>
@@ -6476,6 +6486,9 @@ send | wanted=told | filled=\n* | unsent= | in=(split )?button|menu item | progr
 answer | wanted=told | filled=\n* | unsent= | decides=yes | dialog=|line|form
 move | does=drag | carried=yes | bidden=yes | last=(?!<SELECTED>$).* | across=
 send | program=<MAILS> | label=(.*\n)?<FETCHES>
+delete | program=<BROWSERS> | label=(.*\n)?((remove|clear|reset) filters?\b.*
+    |[^\n]*filter (entfernen|loschen|zurucksetzen))
+password | in=(hyper)?link|list item|tree item | does=<A_CLICK> | label=(.*\n)?(\S+ ){4,}\S+
 send | wanted=told | program=<BROWSERS>|<CHATS> | label=(.*\n)?(join|beitreten|teilnehmen)\b.*
 send | enters=yes | filled=\n* | bidden=yes | unsent= | program=<BROWSERS> | in=edit
      | title=(?!<OF_PERSONS>|<WEIGHTY>).* | control=(?!.*\b(<TELLS_OTHERS>)\b).*
@@ -6630,13 +6643,15 @@ def kind_of_dialog(attempt: Attempt, window: Window, facts: Mapping[str, str], l
 
 def is_announced(attempt: Attempt, label: str) -> bool:
     """Tells whether a text of the window says what going on does, as "Next signs it for both"."""
-    if is_in_task(label, attempt.task, ANSWERING_WORDS):
+    goes_on = has_form("GOING", label)
+    if not label or is_in_task(label, attempt.task, ANSWERING_WORDS):
         return False
     said = re.escape(label) if label >= "\u3000" else rf"\b{re.escape(label)}\b"
     texts = [fold(one.name) for one in attempt.inside if one.role in ("text", "group", "pane")]
     return any(
         len(text) > len(label) + ANNOUNCED_LEAST
         and re.search(said, text)
+        and (goes_on or re.search(PATTERNS["NOW"], text))
         and not has_form("GOES_ON_SAID", text)
         for text in texts
     )
@@ -6687,7 +6702,10 @@ def is_left(
     only_tells = {one.role for one in attempt.inside} <= TEXT_ONLY and not has_form("WARNS", about)
     if has_form("OKAY", label) and others == label and only_tells:
         return True
-    if "goes ahead" in said and not has_form("WARNS", about):
+    asked = [text for text in re.split("; ", about) if text.endswith("?")]
+    if "goes ahead" in said and not (
+        has_form("WARNS", about) or said_by(" ".join(asked), "commands")
+    ):
         return True
     label = label.removesuffix(" switch")
     if len(label) < 3:  # such as OK, which is told from other words by the one in front
@@ -6739,7 +6757,7 @@ def facts_of_dialog(
         "dialog": dialog,
         "cancels": "yes" if names else "",
         "decides": "yes" if decides else "",
-        "announced": "yes" if has_form("GOING", label) and is_announced(attempt, label) else "",
+        "announced": "yes" if is_announced(attempt, label) else "",
     }
 
 
