@@ -6702,10 +6702,8 @@ def is_left(
     only_tells = {one.role for one in attempt.inside} <= TEXT_ONLY and not has_form("WARNS", about)
     if has_form("OKAY", label) and others == label and only_tells:
         return True
-    asked = [text for text in re.split("; ", about) if text.endswith("?")]
-    if "goes ahead" in said and not (
-        has_form("WARNS", about) or said_by(" ".join(asked), "commands")
-    ):
+    asked = " ".join(re.findall(r"[^;]*\?", about))
+    if "goes ahead" in said and not (has_form("WARNS", about) or said_by(asked, "commands")):
         return True
     label = label.removesuffix(" switch")
     if len(label) < 3:  # such as OK, which is told from other words by the one in front
