@@ -708,7 +708,7 @@ def file_layer(path: str) -> dict[str, JsonDict]:
     except (OSError, ValueError, RecursionError) as error:
         reason = getattr(error, "strerror", None) or error
         raise ConfigError(
-            f"{path} cannot be read as JSON ({reason}); correct its name or what it holds."
+            f"{path} cannot be read as JSON in UTF-8 ({reason}); correct its name or what it holds."
         ) from None
     return {str(file.absolute()): values}  # which is the name of no other layer
 
@@ -13557,7 +13557,8 @@ def can_be_joined(way: Way) -> bool:
 
 # Of files by their paths: how large and old each is, or why nobody knows, and what it holds, if
 # that can be read.
-FileFacts = Mapping[str, tuple[str, bytes | None]]
+# Of each path what is told of it, what it holds, and when it was written, in seconds since 1970.
+FileFacts = Mapping[str, tuple[str, bytes | None, float]]
 
 
 PICTURE_GOOD_S = 0.5  # as long as the screen may have gone on while it was taken
@@ -14053,8 +14054,8 @@ FILE_PATIENCE_S = 1.0  # a drive of the network may never answer
 FILE_BYTES = 10_000_000  # of a larger file nothing is read
 FILE_CHARS = 200  # of the beginning of a text file that are told
 NO_FILE = "does not exist"
-FileFact = tuple[str, bytes | None]
-UNSEEN: FileFact = ("cannot be looked at", None)
+FileFact = tuple[str, bytes | None, float]
+UNSEEN: FileFact = ("cannot be looked at", None, 0.0)
 
 # Paths that a task may name: from a drive, a variable or, elsewhere than on Windows, the root. No
 # network shares: to ask for one may send the user's name there. In quotes they may hold blanks.
@@ -14078,11 +14079,12 @@ _NO_TEXT = re.compile(r"\A\{\\rtf|[\0\ufffd]")
 def look_at_file(path: str) -> FileFact:
     """Looks at a file by its path; only a regular one is opened."""
     place = Path(os.path.expandvars(path))
-    state, data = UNSEEN
+    state, data, written = UNSEEN
     try:
         if _HERE.match(str(place)):
             known = place.stat()
-            age_s = max(0.0, time.time() - known.st_mtime)
+            written = known.st_mtime
+            age_s = max(0.0, time.time() - written)
             state = f"exists: {known.st_size} bytes, last changed {age_s:.0f} s ago"
             if place.is_file() and known.st_size <= FILE_BYTES:
                 data = place.read_bytes()
@@ -14090,7 +14092,7 @@ def look_at_file(path: str) -> FileFact:
         state = NO_FILE
     except (OSError, ValueError):  # no path, or another program has it open
         pass
-    return state, data
+    return state, data, written
 
 
 def file_facts(*texts: str) -> FileFacts:
@@ -14110,7 +14112,7 @@ def keep_files(files: FileFacts, logger: ExecutionLogger) -> list[str]:
     """Copies files into the run's folder, FILE_BYTES in all, none with a secret; returns names."""
     kept: list[str] = []
     left = FILE_BYTES
-    for path, (_, data) in files.items():
+    for path, (_, data, _) in files.items():
         texts = [(data or b"").decode(form, "replace") for form in FORMS_OF_TEXT]
         if data and len(data) <= left and logger.hide(texts) == texts:
             left -= len(data)
@@ -14140,7 +14142,7 @@ def text_in(data: bytes | None) -> str | None:
 
 def is_proven(path: str, checks: Iterable[str], before: FileFact, now: FileFact) -> bool:
     """Tells whether a file got what checks quote of it, and nothing else."""
-    state, old = before
+    state, old, _ = before
     if old is None and state != NO_FILE:  # it may have held all that
         return False
     was = _words(text_in(old) or "")
@@ -14176,6 +14178,13 @@ _HOLDS = r"""(?:contains?|holds?|has|says|reads|shows|includes|enth[aä]lt|conti
 
 
 FILE_HOLDS_IT = "the file holds it"
+AS_IT_WAS = "the file is as it was when the run began"
+# What in a task stands before the path of a file that it wants written.
+_SAVED_AS = (
+    r"(?i)\b(?:save|store|export|speicher|sicher|enregistre|guarda|salva|zapisz)\w*\b"
+    r"[^.;:\n]{0,60}\b(?:as|to|in|into|under|als|unter|nach|sous|dans|como|en|come|jako|do)\s"
+    r"(?:the file |der datei |die datei )?[\"'“„«]?"
+)
 
 
 def rulings_by_files(
@@ -14183,13 +14192,17 @@ def rulings_by_files(
 ) -> Iterator[Ruling]:
     """Rules on checks by files, and tells that one which the task names never was."""
     verb, filler = _HOLDS.split()
-    for path, (state, data) in now.items():
-        old_state, old = before.get(path, UNSEEN)
+    for path, (state, data, written) in now.items():
+        old_state, old, old_written = before.get(path, UNSEEN)
         text = text_in(data)
+        as_before = written == old_written and data is not None and data == old
         if old_state == state == NO_FILE and path in task:
             yield Ruling(f"{path} exists", False, "it does not exist")
+        elif as_before and re.search(_SAVED_AS + re.escape(path), task):
+            yield Ruling(f"{path} is saved", False, AS_IT_WAS)
         name = _name_pattern(path)
-        form = rf"{name}\W+(?:{_EXISTS}|{verb}(?:\W+{filler})*\W+{_QUOTED})\W*\Z"
+        both = rf"(?:{_EXISTS}\W+(?:and|und|et|y)\W+)?"
+        form = rf"{name}\W+(?:{both}{verb}(?:\W+{filler})*\W+{_QUOTED}|{_EXISTS})\W*\Z"
         for check in checks:
             found = re.search(form, check, re.IGNORECASE)
             if not found or state == UNSEEN[0]:
@@ -14199,7 +14212,7 @@ def rulings_by_files(
                 yield Ruling(check, state != NO_FILE, f"the file {state}")
             elif text is None:
                 if data and data == old:
-                    yield Ruling(check, False, "the file is as it was when the run began")
+                    yield Ruling(check, False, AS_IT_WAS)
             elif _plain(quoted) not in _plain(text):
                 yield Ruling(check, False, f"the file does not hold {in_quotes(quoted, TEXT_MOST)}")
             elif _words(quoted) in _words(text):
@@ -14220,10 +14233,16 @@ def rulings_on_typing(run: Run, look: Look) -> Iterator[Ruling]:
     if progress.typed or run.config.controls == "off":
         return
     shown = [window.title for window in run.eyes.windows()]
+    tells = False  # whether Windows says of a field what it holds
     for control in run.controls.known(look.frame.window):
         shown += [control.name, control.value or ""]
+        tells |= control.value is not None
+    bidden = re.findall(rf"{_TYPES.pattern}[:\s]+([^.,;:\"\n]{{1,80}})$", progress.task, re.I)
     for check in progress.done_when:
-        for quoted in re.findall(r"[\"'“”„«‘]([^\"'“”«»‘’\n]{1,80})[\"'”“»’]", check):
+        quotes = re.findall(r"[\"'“”„«‘]([^\"'“”«»‘’\n]{1,80})[\"'”“»’]", check)
+        # What the task says to type may be told without quotes.
+        quotes += [said for said in bidden if tells and f" {_plain(said)} " in f" {_plain(check)} "]
+        for quoted in quotes:
             is_of_task = _plain(quoted) in _plain(progress.task)
             said = f"{check} {progress.task}" if is_of_task else check
             if _TYPES.search(said) and _plain(quoted) not in _plain(" ".join(shown)):
@@ -14258,7 +14277,7 @@ def known_facts(run: Run, files: FileFacts, look: Look) -> list[str]:
         for length in taken_within(CLIPBOARD_PATIENCE_S, asked):
             if length is not None:  # how much, never which
                 facts.append(f"Characters of text on the clipboard: {length}.")
-    for path, (state, data) in files.items():
+    for path, (state, data, _) in files.items():
         text = text_in(data)
         holds = ""
         if text is not None and path in run.progress.task:  # which the person named
@@ -14277,7 +14296,7 @@ _LISTED = re.compile(r"(?m)^[*_ ]{0,4}(?:\d{1,2}[.):]|[-*•])[*_ ]{0,4}(\S.{7,3
 # "YES or NO" is the question said again, and no answer.
 _RULED = re.compile(
     r"(?im)^[^\w\n]{0,4}(?:check )?(\d{1,2})[^\w\n]{1,6}"
-    r"(yes|no)\b(?!/|\W{1,3}or\W{1,3}(?:yes|no)\b)(?:[^\w\n]|_){0,6}(.{0,300})"
+    r"(yes|no)\b(?!/|\W{1,3}or\W{1,3}(?:yes|no)\b)(?:[^\w\n{]|_){0,6}(.{0,300})"
 )
 
 
@@ -21931,6 +21950,17 @@ def old_run(options: Namespace, config: Config) -> tuple[Path | None, Way | None
     vars(options).update(demo=drawn, by_client=by_client, task=options.task or run.task)
     if repeats:
         return None, with_values(recorded_way(folder), options.given)
+    # What was typed stands on the screen, and would be written down where nobody can hide it.
+    acts = [vars(record)["args"] for record in journal.records if isinstance(record, IntentRecord)]
+    typed = (
+        Secrets().unknown(json.dumps(acts))
+        if any(isinstance(record, SecretRecord) for record in journal.records)
+        else []
+    )
+    lacking = [name for name in dict.fromkeys(typed) if name not in options.secret]
+    if lacking:
+        given = " ".join(f"--secret {name}" for name in lacking)
+        raise ConfigError(f"{folder.name} typed what has to stay hidden: give {given} again.")
     options.profile = run.profile
     return folder, None
 
@@ -22149,6 +22179,8 @@ def first_task(
         if not (options.again or options.rows):
             raise
     task = terminal.read_task(options, config)
+    for name in [] if options.rows else secrets.unknown(task):
+        terminal.say(f"warning: {{{{{name}}}}} has no value, which --secret {name} gives.", 0)
     way = terminal.chosen_way(options, config, task, old)
     if options.rows:
         way = table_of(options, config, way, task, secrets)

@@ -106,6 +106,23 @@ class Ends(EngineCase):
                 ended = self.ends(*acts, task=task, checks=(check,), **stuck)
                 self.assertEqual(ended.kind == "completed", kind == "completed")
 
+    def test_so_it_is_of_what_the_task_alone_says_to_type_where_windows_tells_what_fields_hold(
+        self,
+    ) -> None:
+        for value, task, kind in (
+            ("", "Open it and write hi", "not_proven"),
+            ("hi", "Open it and write hi", "completed"),
+            (None, "Open it and write hi", "completed"),  # nobody knows
+            ("", "Open hi", "completed"),
+        ):
+            page = agent.Control("Page", "document", agent.Rect(1, 1, 9, 9), value=value, window=1)
+
+            def shows(desktop: Any, page: agent.Control = page) -> None:
+                desktop.control_source = agent.KnownControls([page])
+
+            ended = self.ends(CLICK, task=task, checks=("Plain shows hi",), shows=shows)
+            self.assertEqual(ended.kind, kind, (value, task))
+
     def test_who_thinks_better_of_it_has_refused_nothing(self) -> None:
         self.ends(CLICK, CLOSE)
         actuator, close = self.made.engine.actuator, self.act("press_key", key="alt+f4")

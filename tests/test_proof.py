@@ -154,6 +154,10 @@ class Checks(Judged):
             shutil.rmtree(self.made.folder)  # each run looks at all that are there
         self.assertEqual(passed, 0)
 
+    def test_the_name_of_a_secret_keeps_its_braces_in_what_a_judge_says(self) -> None:
+        outcome = self.claims("1 YES: {{PIN}} is seen\n2 YES - {{PIN}}")
+        self.assertEqual([one.why for one in outcome.checks], ["{{PIN}} is seen", "{{PIN}}"])
+
     def test_those_named_first_stay_whatever_a_later_plan_names(self) -> None:
         no, yes = (f"1 YES: a\n2 {word}: b" for word in ("NO", "YES"))
         outcome = self.claims(no, no, yes, max_steps=9)
@@ -172,17 +176,21 @@ class Facts(Judged):
         utf16, rich = "hullo\r\n".encode("utf-16"), rb"{\rtf1 Gr\'fc\'dfe}"
         for name, before, after, check, believed in (
             ("a.txt", b"", None, "The file a.txt is saved.", False),
-            ("b.txt", b"hello", None, "The file b.txt is saved.", True),
+            ("b.txt", b"hello", b"hello", "The file b.txt is saved.", True),
+            ("o.txt", b"hello", None, "The file o.txt is saved.", False),
+            ("p.txt", b"hello", None, 'The file p.txt exists and holds "hello"', False),
+            ("q.txt", b"", b"hello", 'The file q.txt exists and holds "bye"', False),
+            ("r.txt", b"", b"hello", 'The file r.txt exists and holds "hello"', True),
             ("c.txt", b"", None, "The window shows hello.", False),
             ("d.txt", utf16, None, 'd.txt contains "hello"', False),
-            ("e.txt", utf16, None, 'e.txt contains "Hullo."', True),
+            ("e.txt", utf16, utf16, 'e.txt contains "Hullo."', True),
             ("f.txt", b"", b"hello", 'f.txt contains "none"', False),
             # What was there when the run began may be wanted away.
             ("g.txt", b"old", b"new", 'g.txt has no "old" in it', True),
-            ("h.txt", b"new", None, 'h.txt has no "old" in it', True),
+            ("h.txt", b"new", b"new", 'h.txt has no "old" in it', True),
             # Only of a check that says nothing else a quote is certainly what the file holds.
-            ("m.txt", b"new", None, 'after "Save" m.txt exists', True),
-            ("n.txt", b"new", None, 'n.txt was saved by "Ctrl+S"', True),
+            ("m.txt", b"new", b"new", 'after "Save" m.txt exists', True),
+            ("n.txt", b"new", b"new", 'n.txt was saved by "Ctrl+S"', True),
             ("i.txt", b"old", b"", "i.txt is no longer there", True),
             # What no one can read has to be another one than then.
             ("j.docx", b"\0\1", None, 'j.docx contains "hello"', False),
@@ -197,6 +205,7 @@ class Facts(Judged):
                 def happens(path: Path = path, after: bytes | None = after) -> None:
                     if after:
                         path.write_bytes(after)
+                        os.utime(path, (9e8, 9e8))  # another time than before, on any disk
                     elif after is not None and path.exists():
                         path.unlink()
 

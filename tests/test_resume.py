@@ -199,6 +199,22 @@ class CommandLine(CommandLineCase):
         _, out, _ = self.main("--demo", "--resume", "--max-steps", "3")  # the latest is meant
         self.assertIn("Going on with run_0002 after turn 3.", out)
 
+    def test_a_run_that_typed_a_secret_goes_on_only_where_that_can_be_hidden(self) -> None:
+        self.recorded("--max-steps", "3")
+        typed = {"kind": "intent", "turn": 2, "time": 3, "tool": "type_text"}
+        lines = (
+            typed | {"args": {"text": "{{PIN}} and {{OTHER}}, {{PIN}}"}},
+            {"kind": "secret", "turn": 2, "time": 3, "place": 1, "handle": 7},
+        )
+        with (self.run_folder() / "turns.jsonl").open("a", encoding="utf-8") as journal:
+            journal.writelines(json.dumps(line) + "\n" for line in lines)
+        code, _, err = self.main("--demo", "--resume")
+        said = "run_0001 typed what has to stay hidden: give --secret PIN --secret OTHER again."
+        self.assertEqual((code, err), (2, f"agent.py: {said}\n"))
+        with mock.patch.dict(os.environ, {"PIN": "geheim42", "OTHER": "geheim43"}):
+            code, out, _ = self.main("--demo", "--resume", "--secret", "PIN", "--secret", "OTHER")
+        self.assertEqual(code, 0, out)
+
 
 BEGIN = b'{"kind": "run", "time": 1, "turn": 0, "task": "a", "profile": "planner"}\n'
 TURN = b'{"kind": "look", "time": 1, "turn": 1}\n'

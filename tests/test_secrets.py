@@ -155,8 +155,8 @@ class AtTheExit(EngineCase):
         trial.hidden = agent.Secrets({"PW": "пароль-4711"})
         known = {}
         for number, code in enumerate(("utf-8", "utf-16", "utf-16-le", "utf-16-be")):
-            known[f"C:/{number}.txt"] = ("exists", "my ПАРОЛЬ 4711 here".encode(code))
-        known["C:/other.txt"] = ("exists", "nothing in it".encode("utf-16"))
+            known[f"C:/{number}.txt"] = ("exists", "my ПАРОЛЬ 4711 here".encode(code), 0.0)
+        known["C:/other.txt"] = ("exists", "nothing in it".encode("utf-16"), 0.0)
         kept = agent.keep_files(known, trial.engine.logger)
         self.assertEqual([name[-9:] for name in kept], ["other.txt"])
 
