@@ -4945,12 +4945,13 @@ MAIL_SHOWS (\S+ (category|kategorie|categorie|categoria)|get (new )?(messages|ma
     |optionen|folder|ordner|file|datei|help|hilfe|close|schliessen|cancel|abbrechen|zoom|expand
     |collapse|erweitern|reduzieren|refresh|aktualisieren|update|more|mehr|weitere|pin|anheften
     |unread|read|ungelesen|gelesen|all|alle|focused|other|relevant|sonstige|snooze|minimi[sz]e
-    |maximi[sz]e|restore|naptar|agenda|vorwarts|ruckwarts|mes|mois|mese|maand|manad|miesiac|semana
-    |semaine|settimana|vecka|dia|jour|giorno|dag|dzien|kalendar\w*|kaлehдap\w*|takvim|カレンダー
-    |日历|download|save|speichern|customize|undo|translate|ubersetzen|read aloud|laut vorlesen|color
-    |farbe|theme|ribbon|menuband|quick steps?|quicksteps?|navigation|to-do|properties|eigenschaften
-    |details?|switch|account|konto|browse|choose|select|auswahlen)\b(?!.* (and|und|&|to|an|move
-    |delete|done|verschieben|loschen|erledigt)\b).*
+    |maximi[sz]e|restore|naptar|agenda|from|size|importance|newest|oldest|von|wichtigkeit|expediteur
+    |vorwarts|ruckwarts|mes|mois|mese|maand|manad|miesiac|semana|semaine|settimana|vecka|dia|jour
+    |giorno|dag|dzien|kalendar\w*|kaлehдap\w*|takvim|カレンダー|日历|download|save|speichern
+    |customize|undo|translate|ubersetzen|read aloud|laut vorlesen|color|farbe|theme|ribbon|menuband
+    |quick steps?|quicksteps?|navigation|to-do|properties|eigenschaften|details?|switch|account
+    |konto|browse|choose|select|auswahlen)\b(?!.* (and|und|&|to|an|move|delete|done|verschieben
+    |loschen|erledigt)\b).*
 # Commands of an editor's palette that only show.
 PALETTE_SHOWS (?i:>?\s*((view|help|ansicht): [\w /()]+|(toggle )?(word wrap|minimap|zen mode
     |full screen)))\s*
@@ -5000,7 +5001,8 @@ SITE ([a-z]{1,4}\.)?(?=.{4,30}$)[a-z0-9-]+\.((com?|org|net|ac|gov)\.)?[a-z]{2,}
 TAKEN .*\d.*|\S+ \S.*
 OF_PERSONS <MAIL_TITLES>|<CHAT_TITLES>|.*\.(pdf|docx?|xlsx?|txt|csv|odt)\b.*
 # What is no search but data, or an address.
-DATA .*(\d{6}|(\d\W?){9}|[:/\\@|<>{}=&%#]).*|\S*[^\s.]\.[^\s.]\S*|.{81,}
+DATA .*(\d{6}|(\d\W?){9}|[/\\@|<>{}=&%#]|(?<!\bfrom)(?<!\bto)(?<!\bsubject)(?<!\bhas)(?<!\bin)
+    (?<!\bis)(?<!\blabel)(?<!filename)(?<!\bvon):).*|\S*[^\s.]\.[^\s.]\S*|.{81,}
 # What a list holds that is named like a command: no columns, no file, no time.
 AN_ENTRY (list item|tree item|table row|data item|cell):
      (?!.*, |.*\d:\d|<ENDING_SHOWS>$)(\S+ ){,6}\S+
@@ -5020,8 +5022,9 @@ DRAGGED_THERE edit|document|text|combo box|slider|scroll ?bar|thumb|pane|image|t
 # Keys that Office has for itself; the others may be those of a macro.
 OFFICE_KEYS ctrl\+([^ejmq+]|shift\+[aflopstu])
 # What narrows or shows a list otherwise; and pages that play something, which letters steer.
-NARROWS select \w+ \S+|(max|min)(imum)? price|filter\w*|views?|ansicht|sort\w*|search|such\w*|zoom
-    |show\w*|display\w*|anzeig\w*|month|monat|year|jahr|period|zeitraum|week|woche|date|datum
+NARROWS direct|\d\+? stops?|select \w+ \S+|(max|min)(imum)? price|filter\w*|views?|ansicht|sort\w*
+    |search|such\w*|zoom|show\w*|display\w*|anzeig\w*|month|monat|year|jahr|period|zeitraum|week
+    |woche|date|datum
 VIDEOS .*\b(youtube|vimeo|netflix|twitch|videos?|player|prime video|disney\+|mediathek|spotify)\b.*
 PLAYS_ON (.*\n)?(resume|continue watching|fortsetzen|weiterschauen|reprendre( la lecture)?)\W*
 PRINTS (print|drucken|imprimer|imprimir|stampa|afdrukken|drukuj)
@@ -5038,9 +5041,9 @@ MAKERS ableton live.*|fl(64)?|cubase\w*|reaper|bitwig.*|studio one|musescore\w*|
     |afphoto|affinity.*|scribus|clipstudiopaint|aseprite|figma|canva|mspub|adobe premiere pro
     |afterfx|resolve|kdenlive|shotcut|openshot\S*|vegas\d*|camtasia\S*|handbrake|acad|librecad|qcad
     |freecad|openscad|sldworks|fusion360|rhino|revit|archicad|sketchup|prusa-slicer|ultimaker-cura
-    |imagej\S*|fiji\S*|origin\d*|radiantviewer|slicer|sweethome3d|bricscad|draftsight|zwcad|inventor
-    |geogebra|qgis\S*|stellarium|googleearth\S*|anki|zotero|xmind|freeplane|winmine|minesweeper
-    |solitaire|sol|freecell|spider\w*|mahjong
+    |imagej\S*|fiji\S*|origin\d*|radiantviewer|pbidesktop|tableau\w*|qlik\w*|slicer|sweethome3d
+    |bricscad|draftsight|zwcad|inventor|geogebra|qgis\S*|stellarium|googleearth\S*|anki|zotero|xmind
+    |freeplane|winmine|minesweeper|solitaire|sol|freecell|spider\w*|mahjong
 # Programs of which the rules know what they do, or which only show or edit a document.
 KNOWN_PROGRAMS <BROWSERS>|<CHATS>|<MAILS>|<EXPLORER>|<EDITORS>|<STUDIOS>|<TERMINALS>|<START>
     |<LAUNCHERS>|<SYSTEM_TOOLS>|<FILERS>|<REMOTES>|<SAFES>|<ADMINS>|<WARDENS>|(acrord32|acrobat
@@ -5051,11 +5054,11 @@ KNOWN_PROGRAMS <BROWSERS>|<CHATS>|<MAILS>|<EXPLORER>|<EDITORS>|<STUDIOS>|<TERMIN
     |snippingtool|screenclippinghost|stikynot|shellexperiencehost|openwith|textinputhost|steam\w*
     |epicgameslauncher|obs(32|64)?|<MAKERS>)\.exe
 # Apps of Windows itself: all of the Store are of one program, and only their titles differ.
-OWN_APPS <SETTINGS>|(alarms & )?clock|(alarme? (&|und) )?uhr|weather|wetter|photos|fotos|movies & tv
-    |filme & tv|media player|medienwiedergabe|maps|karten|snipping tool|snip & sketch
-    |microsoft store|calendar|kalender|mail|camera|kamera|(voice|sound) recorder|sticky notes
-    |kurznotizen|paint( 3d)?|(microsoft )?(solitaire|mahjong|minesweeper)\b.*|windows.sicherheit
-    |windows security|tips|tipps|people|get help
+OWN_APPS <SETTINGS>|horloge|reloj|orologio|klok|zegar|hodiny|saat|(alarms & )?clock|(alarme? (&
+    |und) )?uhr|weather|wetter|photos|fotos|movies & tv|filme & tv|media player|medienwiedergabe
+    |maps|karten|snipping tool|snip & sketch|microsoft store|calendar|kalender|mail|camera|kamera
+    |(voice|sound) recorder|sticky notes|kurznotizen|paint( 3d)?|(microsoft )?(solitaire|mahjong
+    |minesweeper)\b.*|windows.sicherheit|windows security|tips|tipps|people|get help
 # Where the rules know what is done; without a program's name also by that of a document.
 PLAIN (<KNOWN_PROGRAMS>)( .*)?|applicationframehost\.exe (.* - )?(<OWN_APPS>)|<CALCULATORS>
     |((?!\S+\.exe\b).*\.(txt|md|rtf|docx?|odt|xlsx?|ods|pptx?|odp|<MEDIA>|svg|dwg|tex)\b.*)?
@@ -5675,6 +5678,7 @@ LOOKING = {
         close popup, close pop-up, close preview, close search, close filter, close filters,
         close sidebar, close message, close image, close video, close player, close details,
         close overlay, close banner, minimize, maximize, =enlarge, =flip card, =shuffle,
+        =chat with everyone,
         =properties, =options, =settings, =preferences, =new, =menu, =actions, =more actions,
         =toggle sidebar, =toggle navigation, =toggle menu, =toggle panel, =continue, =photo,
         =new tab, =new window, full screen, fullscreen, =focus mode, =reader mode, =reader view,
@@ -6009,7 +6013,7 @@ delete | does=<DELETE_KEYS> | in=(?!edit|combo|field).* | program=<BROWSERS>
 delete | does=<DELETE_KEYS> | in=(?!edit|document|combo|field).* | program=(?!<EDITORS>).*
      | title=.*\.(<MEDIA>)\b.*
 delete | does=(ctrl\+)?(alt\+)?shift\+(win\+)?(delete|numdecimal) | in=(?!edit|document).*
-delete | does=(shift\+)?.|backspace | in=<ROWS> | program=<MAILS>
+delete | does=(shift\+)?[^nfbp]|backspace | in=<ROWS> | program=<MAILS>
 delete | does=(shift\+)?. | in=(?!edit|document|combo|field).* | program=<BROWSERS>
      | title=<MAIL_TITLES>
 delete | does=[#!ey]|shift\+[13] | in=document | program=<BROWSERS> | title=<MAIL_TITLES>
@@ -6057,8 +6061,8 @@ send | program=<MAILS> | looks=|leads | does=<A_CLICK>|enter|space | in=(split )
      | title=(?!.*(message|nachricht|mensaje|wiadomosc) ?\().* | dialog=(?!left).*
      | label=(?!(.*\n)?(<MAIL_SHOWS>)$|.*\d:\d\d).+
 send | program=<MAILS> | does=<A_CLICK>|space | in=list item | dialog=(?!left).* | label=.+
-     | title=(?!.*(message|nachricht|mensaje|wiadomosc) ?\().*
-     | control=(?!(<MAIL_SHOWS>)$|.*,\s|.*\d:\d).*
+     | title=(?!address book|adressbuch|contacts|kontakte|.*(message|nachricht|mensaje
+    |wiadomosc) ?\().* | control=(?!(<MAIL_SHOWS>)$|.*,\s|.*\d:\d).*
 close | does=(ctrl\+)?alt\+(shift\+)?(win\+)?f4
 close | does=ctrl\+(w|f4|q|shift\+[wq]) | program=(?!explorer).*
 close | does=f5|ctrl\+(f5|r|shift\+r)|alt\+(left|home) | program=<BROWSERS> | line=\??\s*[^?\s].*
@@ -6395,7 +6399,8 @@ run | does=enter | program=<EXPLORER> | in=list item | owned= | last=<SELECTING>
 run | does=(double|triple)_click | program=<EXPLORER> | in=<ITEMS> | kind=|runs
 run | enters=yes | program=<EXPLORER> | owned= | runner= | in=<ITEMS> | kind=|runs
 run | does=<A_CLICK>|enter | program=<BROWSERS> | title=downloads?.* | label=<RUNNABLE>
-run | does=<A_CLICK>|enter | label=.+ | kind=|runs | control=.*\b(attachments?|anlagen?|anhang)\b.*
+run | does=<A_CLICK>|enter | label=.+ | kind=|runs | control=(?!.*\b(subject|betreff|objet
+    |asunto)\b).*\b(attachments?|anlagen?|anhang)\b.*
 run | does=<A_CLICK>|enter | program=<BROWSERS>|<MAILS> | kind=|runs | title=(?!<UPLOADS>$).*
      | in=(?!list item).* | label=(.*\n)?(open|offnen|open file|datei offnen
     |ouvrir( le fichier)?)\W*
@@ -6470,8 +6475,10 @@ unknown | plain= | in=slider|spinner|radio button | does=<A_CLICK>|space | dialo
      | about=(?!(.*; )?(<TAKES_OVER>)(; .*)?$).* | control=(?!.*\b(<NARROWS>|all|alle)\b).*
 system | title=<SETTINGS> | program=applicationframehost\.exe
      | in=combo box|slider|spinner|radio button | does=<CHOOSES> | control=(?!<PERSONAL>$).*
-menu | program=<BROWSERS> | in=(?!edit|combo|field|spinner).+ | title=(?!<KEPT_AT_ONCE>|<VIDEOS>).*
-     | does=(shift\+)?[a-eg-jl-z0-9#!]
+menu | program=<BROWSERS> | in=(?!edit|combo|field|spinner).+
+     | title=(?!<KEPT_AT_ONCE>|<VIDEOS>|<CALENDARS>).* | does=(shift\+)?[a-eg-jl-z0-9#!]
+menu | program=<BROWSERS> | in=(?!edit|combo|field|spinner).+ | title=<CALENDARS>
+     | does=(shift\+)?[abceg-ilo-suvxz0-9#!]
 menu | program=<BROWSERS> | in=(?!edit|combo|field|spinner).+ | title=(?!<KEPT_AT_ONCE>|<VIDEOS>).*
      | text=[a-eg-jl-z0-9#!].?
 move | plain= | does=drag | in=(?!(<DRAGGED_THERE>|splitter)$).*
@@ -21836,7 +21843,7 @@ def list_runs(root: Path) -> Iterator[str]:
         row = RUNS_ROW.format(
             folder.name,
             day_and_time(journal.records[0]),
-            run.profile,
+            "by hand" if run.model == BY_HAND else run.profile,  # shown by a person
             getattr(last, "outcome", "unfinished"),
             max(record.turn for record in journal.records),
             f"{seconds:.1f} s",

@@ -270,6 +270,12 @@ class Housekeeping(CommandLineCase):
         gone = {f"run_{number}" for number in numbers} - {*self.left()}
         self.assertEqual(gone, {"run_9903", "run_9904"})
 
+    def test_a_name_in_braces_that_has_no_value_is_told(self) -> None:
+        words = ("--max-steps", "1", "--set", "keep_megabytes=0")
+        with self.drawn() as endpoint:
+            _, out, _ = self.main("Type {{PIN}}", "--endpoint", endpoint, *words)
+        self.assertIn("warning: {{PIN}} has no value, which --secret PIN gives.", out)
+
     def test_runs_beyond_the_size_go_but_never_the_one_that_is_written(self) -> None:
         root = self.make("run_0001", "run_0002", "run_0003", size=700_000)
         self.real_run(mb=2)
