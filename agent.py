@@ -4649,6 +4649,8 @@ def patterns_of(table: str, known: Mapping[str, str]) -> dict[str, str]:
     patterns = {**known}
     for line in table_lines(table):
         name, pattern = line.split(maxsplit=1)
+        # Kana and Hangul as `fold` leaves them, in parts.
+        pattern = re.sub("[\u3040-\u30ff\uac00-\ud7a3]", lambda sign: fold(sign[0]), pattern)
         patterns[name] = with_patterns(pattern, patterns)
     return patterns
 
@@ -4792,20 +4794,22 @@ SYSTEM_TOOLS (regedit|mmc|taskmgr|rundll32|systemproperties\w*|gpedit|secpol|tas
 PANELS .*bitlocker.*|network connections|netzwerkverbindungen|.*firewall.*|programs and features
     |programme und features|user accounts|benutzerkonten|device manager|gerate-manager
     |devices and printers|customize settings|control panel.*|systemsteuerung.*
-SETTINGS settings|einstellungen|parametres|configuracion|impostazioni|ustawienia|параметры|设置
+SETTINGS settings|einstellungen|parametres|configuracion|impostazioni|ustawienia|параметры|设置|設定
 RENAMING (shift\+)?f2|shift\+f6|<A_CLICK>\(.*\b(rename|umbenennen|renommer|cambiar nombre
     |zmien nazwe|rinomina|пepeиmehobatь|重命名)\b.*
-TELLS_OTHERS messages?|nachricht(en)?|mensajes?|messaggio|wiadomosc|comments?|kommentar\w*
-    |repl(y|ies)|antwort\w*
+TELLS_OTHERS bericht(en)?|skriv|schreib\w*|write|type|messages?|nachricht(en)?|mensajes?|messaggio
+    |wiadomosc|comments?|kommentar\w*|repl(y|ies)|antwort\w*
 # Fields that only find something; a field of messages is none, whatever else its name holds.
-FINDING ((search|such\w*|durchsuch\w*|find|rechercher|buscar|cerca|zoek\w*|pesquisar|szukaj)\b.*)
-    |(?!.*\b(<TELLS_OTHERS>)\b)(.*(\b(search|(durch)?such(en|feld|begriff|st|t)?|\w*(?<!be)suche
-    |find(en)?|finde|looking for|filter\w*|go to|recherch\w*|busc\w*|szuk\w*|cerca|zoek\w*|sok|sog
-    |pesquis\w*|hledat|hae|ara|keres\w*|cauta|iskat|otsi)\b|пoи|зaпpoc|搜索|搜尋|検索|검색).*)
-    |choose (destination|starting point)\W*
+FINDING (?!.*\b(or|oder|ou|o|eller|of|albo|type|write|schreib\w*|skriv|stuur|comment\w*|kommentar\w*
+    |reply)\b)(search|suche|suchen|durchsuch\w*|find|rechercher|buscar|cerca|zoek|zoeken|pesquisar
+    |szukaj)\b.*|(?!.*\b(<TELLS_OTHERS>)\b)((cerca|zoek\w*|sok|sog|pesquis\w*|hledat|hae|ara
+    |keres(es|d)?|cauta|iskat|otsi)\b.*|.*(\b(search|(durch)?such(en|feld|begriff|st)?|\w*
+    (?<!be)suche|find(en)?|finde|looking for|filter\w*|go to|recherch\w*|busc\w*|szuk\w*)\b|пoи
+    |зaпpoc|搜索|搜尋|検索|검색).*)|choose (destination|starting point)\W*
 SEARCHING <FINDING>|.*(user|benutzer|e-?mail|passwor|ad+ress|url|query|document|page \d|seite \d
     |editor|content|cell|zelle|\b[a-z]{1,3}\d+$)
-NUMBERS .*\b(price|preis|prijs|prix|precio|prezzo|cena|preco|min(imum)?|max(imum)?)\b.*
+NUMBERS (?!.*\b(bid|limit|budget|offer|gebot|puja)\b).*\b(price|preis|prijs|prix|precio|prezzo|cena
+    |preco|min(imum)?|max(imum)?)\b.*
 OPENS (.*\n)?(open|offnen|ouvrir|abrir|otworz|otkpыть|打开)( menu item)?\W*
 FIELD_WORDS .*\b(field|box|input|edit|text|feld|eingabe|campo|champ|open|browse)\b.*|
 DELETE_KEYS (ctrl\+)?(delete|numdecimal)
@@ -4846,7 +4850,7 @@ AT_ONCE .*((<CLICKING>)[^;]{,90}(<NOW>)|(<NOW>)[^;]{,90}(<CLICKING>)|\b((no
     |one[- ]click (buy|purchase|order)\w*|sofortkauf|auto[- ]commit)\b).*
 LAST_STEP .*\b((last|final) step|letzter schritt|letzte seite|derniere etape|ultimo pas(o|so)
     |krok ostatni|laatste stap|sista steget|(step|schritt|etape|paso|passo|krok|stap)\s
-    (?P<last>\d{1,2})(of|von|sur|de|di|z|van|/) (?P=last))\b.*
+    (?P<last>\d{1,2})\s?(of|von|sur|de|di|z|van|/)\s?(?P=last))\b.*
 ABOUT_TO .*\b((you are|you're) about to|sie sind dabei|vous etes sur le point|esta a punto de
     |stai per|u staat op het punt)\b.*
 GOING got it|understood|i understand|verstanden|alles klar|procedi|proceder|next|continue|done
@@ -4933,7 +4937,8 @@ CALL_SHOWS ((show|open|hide) )?(chat|people|participants|view|more( actions| opt
     |meeting (info|details)|mute( \S+){,3}|stummschalten|captions|zoom (in|out)|full ?screen
     |vollbild)
 # What in a window of mails only shows, leads on or begins a letter.
-FETCHES (send ?/ ?receive|senden ?/ ?empfangen|envoyer ?/ ?recevoir)\b.*
+FETCHES (send ?/ ?receive|senden ?/ ?empfangen
+    |envoyer ?/ ?recevoir)( all folders| alle ordner| tous les dossiers)?\W*
 MAIL_SHOWS (\S+ (category|kategorie|categorie|categoria)|get (new )?(messages|mail)|(nachrichten
     |e-?mails) abrufen|new|neue|nouveau|nuevo|nowy|reply|forward|antworten|weiterleiten|repondre
     |transferer|responder|reenviar|mark|als|marquer|marcar|flag|follow|kategori\w*|categor\w*|view
@@ -5027,7 +5032,10 @@ NARROWS direct|\d\+? stops?|select \w+ \S+|(max|min)(imum)? price|filter\w*|view
     |woche|date|datum
 VIDEOS .*\b(youtube|vimeo|netflix|twitch|videos?|player|prime video|disney\+|mediathek|spotify)\b.*
 PLAYS_ON (.*\n)?(resume|continue watching|fortsetzen|weiterschauen|reprendre( la lecture)?)\W*
+PREVIEWS .*\b(nothing|preview|dialog|vorschau|nichts|apercu|rien|nada|vista previa)\b.*
 PRINTS (print|drucken|imprimer|imprimir|stampa|afdrukken|drukuj)
+REVEALS (show|reveal|flip|afficher|mostrar|mostra|pokaz|visa|toon)( the)?( \w+)?\W*|\w+ (zeigen
+    |einblenden)
 MAPS .*\b(maps?|openstreetmap|karten?|street view|earth)\b.*
 # A line that leads to a cell, or to many, as sheets take it.
 RANGE (?i:(.*!)?\$?[a-z]{1,3}(\$?\d{1,7}(:\$?[a-z]{1,3}\$?\d{1,7})?|:\$?[a-z]{1,3}))
@@ -5035,15 +5043,11 @@ FILTERS [^.]*filter[^.]*
 CELLS data item|cell|table row
 FIELDS_THERE edit|combo box|document|field
 # Programs that make and show music, pictures, films, drawings and notes, and games.
-MAKERS ableton live.*|fl(64)?|cubase\w*|reaper|bitwig.*|studio one|musescore\w*|sibelius|finale
-    |dorico\w*|guitarpro\w*|lilypond|virtualdj|traktor.*|rekordbox|serato.*|mixxx|ocenaudio
-    |lightroom|capture ?one|darktable|rawtherapee|digikam|picasa\w*|illustrator|indesign|coreldrw
-    |afphoto|affinity.*|scribus|clipstudiopaint|aseprite|figma|canva|mspub|adobe premiere pro
-    |afterfx|resolve|kdenlive|shotcut|openshot\S*|vegas\d*|camtasia\S*|handbrake|acad|librecad|qcad
-    |freecad|openscad|sldworks|fusion360|rhino|revit|archicad|sketchup|prusa-slicer|ultimaker-cura
-    |imagej\S*|fiji\S*|origin\d*|radiantviewer|pbidesktop|tableau\w*|qlik\w*|slicer|sweethome3d
-    |bricscad|draftsight|zwcad|inventor|geogebra|qgis\S*|stellarium|googleearth\S*|anki|zotero|xmind
-    |freeplane|winmine|minesweeper|solitaire|sol|freecell|spider\w*|mahjong
+MAKERS (ableton live.*|fl(64)?|cubase\w*|bitwig.*|studio one|musescore\w*|sibelius|dorico\w*
+    |guitarpro\w*|virtualdj|traktor.*|rekordbox|serato.*|mixxx|ocenaudio|lightroom|capture ?one
+    |darktable|rawtherapee|coreldrw|afphoto|affinity.*|clipstudiopaint|aseprite|kdenlive|shotcut
+    |openshot\S*|vegas\d*|camtasia\S*|sweethome3d|radiantviewer|stellarium|winmine|minesweeper
+    |solitaire|sol|freecell|spider\w*|mahjong)\.exe
 # Programs of which the rules know what they do, or which only show or edit a document.
 KNOWN_PROGRAMS <BROWSERS>|<CHATS>|<MAILS>|<EXPLORER>|<EDITORS>|<STUDIOS>|<TERMINALS>|<START>
     |<LAUNCHERS>|<SYSTEM_TOOLS>|<FILERS>|<REMOTES>|<SAFES>|<ADMINS>|<WARDENS>|(acrord32|acrobat
@@ -5052,7 +5056,7 @@ KNOWN_PROGRAMS <BROWSERS>|<CHATS>|<MAILS>|<EXPLORER>|<EDITORS>|<STUDIOS>|<TERMIN
     |obsidian|joplin|typora|evernote|notion|gimp\S*|inkscape|krita|photoshop|paintdotnet|draw\.io
     |simpress|sdraw|visio|calc\w*|win32calc|speedcrunch|qalculate\S*|charmap|magnify|osk|narrator
     |snippingtool|screenclippinghost|stikynot|shellexperiencehost|openwith|textinputhost|steam\w*
-    |epicgameslauncher|obs(32|64)?|<MAKERS>)\.exe
+    |epicgameslauncher|obs(32|64)?)\.exe
 # Apps of Windows itself: all of the Store are of one program, and only their titles differ.
 OWN_APPS <SETTINGS>|horloge|reloj|orologio|klok|zegar|hodiny|saat|(alarms & )?clock|(alarme? (&
     |und) )?uhr|weather|wetter|photos|fotos|movies & tv|filme & tv|media player|medienwiedergabe
@@ -5100,9 +5104,8 @@ ADDS_A_ROW (add|insert|new) (an? )?(row|line|item|position)|(zeile|position) (hi
     |neue (zeile|position)|ajouter une ligne|anadir (fila|linea)|dodaj (wiersz|pozycje)
     |aggiungi riga
 # Keys that move, find or copy, and those of Windows itself; to print leads to a form first.
-FREE_KEYS .*\bwin\b.*|ctrl\+(shift\+)?([-+=0]|plus|minus|num(add|subtract|0))|((ctrl|shift
-    |alt)\+)*(ctrl|shift|alt|tab|home|end|left|right|up|down|page\w+|escape|f10|f1|f3)|ctrl\+[acfp]
-    |shift\+(f10|.)|ctrl\+insert|alt\+\w
+FREE_KEYS .*\bwin\b.*|((ctrl|shift|alt)\+)*(ctrl|shift|alt|tab|home|end|left|right|up|down|page\w+
+    |escape|f10|f1|f3)|ctrl\+[acfp]|shift\+(f10|.)|ctrl\+insert|alt\+\w
 # Menus that stand for what they hold, a window's buttons, and saving: what is typed over is asked
 # about before.
 WHOLE_MENUS (restore|highlight|save( as)?|speichern( unter)?|enregistrer|guardar|edit|insert
@@ -5188,7 +5191,7 @@ ASKING (whether|what|which|whom?|whose|where|when|why|how|wie\w*|was|wo(her|hin)
     |donde|quien\w*|(what|how|where|who|when)s|quant[aeio]s?|qua(l|le|li|is)|quando|quem|onde|cosa
     |che|chi|perche|hoe(veel)?|welke?|wat|waar|wanneer|vad|hva|hvad|vem|hvem|hvor\w*|hvornar|hur|nar
     |nar|vilken|co|kto|gdzie|kiedy|jak|ile|ktory|kdo|kde|kdy|kolik|mika|mita|missa|milloin|montako
-    |melyik|mikor|hol|mennyi|ne kadar|kac|hangi|nerede|ckoльko|гдe|koгдa|kakoи|kakaя|kakиe|чto|kto
+    |melyik|mikor|mennyi|ne kadar|kac|hangi|nerede|ckoльko|гдe|koгдa|kakoи|kakaя|kakиe|чto|kto
     |пoчemy)
 BEFORE_A_NOUN (the|an?|its?|their|my|our|your|his|her|all|any|both|this|that|these|those|der|die
     |das|den|dem|des|eine?\w?|seine?\w?|ihre?\w?|meine?\w?|unsere?\w?|le|la|les|une?|du|leurs?
@@ -5218,16 +5221,16 @@ WATCHES (?!.*(?<!how )(?<!what )\b(to|pour|para|zum?) <VERBS>)(<POLITE>\s){,6}((
     |si)|lee|leer|busca\w*|encuentra\w*|encontrar|muestra\w*|mostrar\w*|ensena\w*|di(me|game|nos)
     |decir(me|nos)|dame (el|la|los|las)|cierra|comprueba\w*|comprobar|verifica\w*|compara\w*
     |visita\w*|saber|averigua\w*|abn|abra|ac|anoiξe|apn|apne|apri|avaa|bekijk|beratta|biдkpии|bul
-    |list(e|a|s)?|summari[sz]e|play|explain|describe|preview|count|compte|policz|guarda(?= (a |l))
-    |guck\w*|ler|ver|vezi|bak|laat|zien|.*\b(bak|goster)|.*(見て|教えて|確認して|調へて|읽어줘
-    |확인해줘|알려줘|보여줘|찾아줘)\W*|(看|查|找|读|告诉我).*|.*(多少|几点|几个|吗
-    |何日|いつ|とこ|いくら).*|cerca|ckaжи|consulte|controleer|controlla|deschide|diga|dimmi|encontre
-    |etsi|fammi vedere|finn|fortell|fortæl|goster|haиди|hitta|katso|keresd|kerro|kijk|kolla|lees
-    |leggi|leggimi|leia|leta|lue|læs|mostra|mostrami|mostre|mutasd|najdi|nayta|nyisd|oku|olvasd
-    |oppna|otevri|otkpoи|otworz|pokaz|powiedz|precti|procure|przeczytaj|sag mig|shfaq|sjekk|sog|sok
-    |soyle|sprawdz|tarkista|tjek|toon|trova|ukaz|vedi|veja|verifique|vertel|vind|vis|visa|zjisti
-    |zkontroluj|znajdz|zobacz|zobraz|zoek|βpeσ|δeiξe|δiaβaσe|зhaиди|пocmotpи|пokaжи|пpobepь|пpoчtи
-    |пpoчиtaи)\b(?!').*)
+    |list(e|a|s)?(?! my\b)|summari[sz]e|play|explain|describe|preview|count|compte|policz|guarda
+    (?= a )|guck\w*|ler|ver|vezi|bak|laat .* zien|.*\b(bak|goster)|.*(見て|教えて|確認して|調へて
+    |읽어줘|확인해줘|알려줘|보여줘|찾아줘)\W*|(看|查|找|读|告诉我).*|.*(多少
+    |几点|几个|吗|何日|いつ|とこ|いくら).*|cerca|ckaжи|consulte|controleer|controlla|deschide|diga
+    |dimmi|encontre|etsi|fammi vedere|finn|fortell|fortæl|goster|haиди|hitta|katso|keresd|kerro|kijk
+    |kolla|lees|leggi|leggimi|leia|leta|lue|læs|mostra|mostrami|mostre|mutasd|najdi|nayta|nyisd|oku
+    |olvasd|oppna|otevri|otkpoи|otworz|pokaz|powiedz|precti|procure|przeczytaj|sag mig|shfaq|sjekk
+    |sog|sok|soyle|sprawdz|tarkista|tjek|toon|trova|ukaz|vedi|veja|verifique|vertel|vind|vis|visa
+    |zjisti|zkontroluj|znajdz|zobacz|zobraz|zoek|βpeσ|δeiξe|δiaβaσe|зhaиди|пocmotpи|пokaжи|пpobepь
+    |пpoчtи|пpoчиtaи)\b(?!').*)
 ASKS_ONLY (?!\W{,3}(<POLITE>|<VERBS>)\b)(?!.*(,|\b(and|und|et|y|then|dann)) (<POLITE>\s)?<VERBS>\b)
     [^.!?;:]*\?\W{,9}
 # What only adds to a clause: no verb, a condition, or what is not to be done.
@@ -5280,6 +5283,9 @@ SHOWS_LAST \s*(\S+ ){1,3}(anzeigen|ansehen|einblenden|ausblenden|anschauen)\W*
 # What follows a label and tells its state or key; what may stand before a verb.
 STATES \((ctrl|alt|shift|f\d)[^()]{,20}\)|, (on|off|stopped|running|paused|\d+ .{,20})$
     | keyboard shortcut .{,12}$
+NOT_SENT (?i:, (?:but |aber |mais |pero )?(?:not|don't|do not|nicht|ne pas|no|sin|without|ohne)\s
+    (?:zu\s)?(?:send|submit|book|pay|confirm|absenden|abschicken|senden|buchen|bestätigen|envoyer
+    |valider|enviar|confirmar)(?:ing)?(?: it)?\W*$)
 POLITELY ^((<POLITE>)\s){,3}
 # What does the same where a page says that it is about cookies, and what finds where it searches.
 AGREES (akkoord|accepteren|weigeren|godkann( alla)?|acceptera( alla)?|aksepter|hyvaksy|zgadzam sie
@@ -5303,13 +5309,13 @@ DONE (save|edit|add|insert|update|write|create|continue|proceed|start|apply|done
     |anlegen)\W*|[-+−]
 # What looks, whatever its words: a paper, a menu, what is a list of something; and what leads on:
 # a page's number, signs that turn pages or close, one word that is many things, as "Reviews".
-SHOWN_WHOLE <ENDING_SHOWS>( done)?|<MENU_BARS>|<FETCHES>|\d{1,2} ?([dwmyjth]|mo|yr|tage?|monate?
-    |jahre?)|ytd|\.\.|einstellungen oder ablehnen|(mon|tues|wednes|thurs|fri|satur|sun)day\W*\d{,2}
-    |(mon|diens|donners|frei|sams|sonn)tag\W*\d{,2}|mittwoch\W*\d{,2}|(lun|mar|mercre|jeu|vendre
-    |same)di\W*\d{,2}|(lunes|martes|miercoles|jueves|viernes|sabado|domingo|segunda|terca|quarta
-    |quinta|sexta)\W*\d{,2}|(picture|image|photo|bild|slide|foto|seite|page) \d+ (of|von|de|/) \d+
-    |[<>«»‹›←→]+|\S*(ubersicht|ansicht|verlauf|liste|vorschau|statistik|historie|suche|auszug
-    |auswahl|kopf|protokoll|nachrichten|mitteilungen|bewertungen|meldungen|einstellungen)
+SHOWN_WHOLE <ENDING_SHOWS>( done)?|<MENU_BARS>|<FETCHES>|\.\.|einstellungen oder ablehnen|(mon|tues
+    |wednes|thurs|fri|satur|sun)day\W*\d{,2}|(mon|diens|donners|frei|sams|sonn)tag\W*\d{,2}
+    |mittwoch\W*\d{,2}|(lun|mar|mercre|jeu|vendre|same)di\W*\d{,2}|(lunes|martes|miercoles|jueves
+    |viernes|sabado|domingo|segunda|terca|quarta|quinta|sexta)\W*\d{,2}|(picture|image|photo|bild
+    |slide|foto|seite|page) \d+ (of|von|de|/) \d+|[<>«»‹›←→]+|\S*(ubersicht|ansicht|verlauf|liste
+    |vorschau|statistik|historie|suche|auszug|auswahl|kopf|protokoll|nachrichten|mitteilungen
+    |bewertungen|meldungen|einstellungen)
 LEADS_WHOLE \d{1,4}|play (\d+|episode|video|trailer|song|track)\b(?!.*\b(pay|buy|send|order)\b).*
     |[↑↓▲▼▾×✕✖☰≡⋮]+|x|\.\.\.|[a-z]{2,}[^su\W]s( \(?\d+\)?)?
 # Keys, and turns of the wheel, that choose in what holds one of several values; and its buttons.
@@ -5325,7 +5331,7 @@ PREFERENCES (.*\b)?(privacy|privatsphare|billing|notifications?|who can .*|secur
     |settings?|preferences|options|einstellungen|optionen|parametres|configuracion|opciones|ajustes
     |ustawienia|impostazioni)\b.*
 # Words of buttons that find what was chosen before, and of what steers what plays.
-FINDS search|find|zoek(en)?|szukaj|sok|cerca|vai|pesquisar|hledat|hae|ara|show(?! (more|less|menu
+FINDS search|find|zoek(en)?|szukaj|cerca|pesquisar|hledat|show(?! (more|less|menu
     |all|details|password)\b)|go(?! (to|back|home)\b)|suche|suchen|finden?|zeigen?|anzeigen|los
     |(re)?cherche[rz]|trouver|afficher|voir|buscar|encontrar|mostrar|ver
 LEADS_ON (.*; )?((<TAKES_OVER>|ok)|(?![^;]*\b(tabs?|onglets?|pestanas?|google
@@ -5384,7 +5390,8 @@ COMMANDS = {
         clear all, clear history, clear data, browsing data, recent history, clear cookies,
         clear cache, quick format, format disk, format drive, end task, end process, end call,
         end meeting, stop service, replace file, replace files, replace it, leave site, leave page,
-        =empty, factory reset, =leave, leave meeting, leave group, leave team, leave call,
+        =empty, factory reset, archive channel, =leave, leave meeting, leave group, leave team,
+        leave call,
         close account,
         cancel subscription, cancel appointment, cancel order, cancel booking, cancel reservation,
         cancel membership, cancel meeting, cancel event, cancel plan, cancel flight, cancel trip,
@@ -5479,7 +5486,8 @@ COMMANDS = {
         invia, pubblica, condividi, wyślij, prześlij, opublikuj, udostępnij, odpowiedz wszystkim
         отправить, опубликовать, публиковать, поделиться, ответить всем
         发送, 上传, 重发, 发布, 发表, 分享
-        übermitteln, =送信, アップロード, verzenden, versturen, skicka, odeslat, gönder, надіслати,
+        übermitteln, =送信, を送信, すぐ送信, 予約する, アップロード, verzenden, versturen, skicka,
+        odeslat, gönder, tümünü gönder, надіслати,
         보내기, =전송, 送信する, lähetä, küldés, trimite, kirim""",
     "install": """
         install, uninstall, reinstall, run anyway, run as, run with, allow, grant, trust, i accept,
@@ -5546,12 +5554,6 @@ NO_COMMANDS = frozenset(
 )
 # What forbids what a task names beside one of these, in the same sentence.
 FORBIDDING = frozenset("not never don't no without nicht nie niemals kein keine ohne".split())
-# Where a sentence of a task ends; what is forbidden behind a comma, as in "fill it in, don't send",
-# is one of its own.
-SENTENCES_END = (
-    r"(?<=[.;!?])\s|,\s(?=(?:(?:but|aber|mais|pero) )?"
-    r"(?:not|never|don't|do not|without|nicht|ohne|ne|sans|sin|no)\b)"
-)
 # What may stand between a verb and what it is about.
 ARTICLES = frozenset(
     "the a to command program page site den die das der zu zum le la el al".split()
@@ -5565,7 +5567,7 @@ def is_in_task(said: str, task: str, behind: Collection[str] = ()) -> bool:
     """
     if len(said) < 3 and not said.isdigit():
         return False
-    for sentence in re.split(SENTENCES_END, task.lower().replace("’", "'")):
+    for sentence in re.split(r"(?<=[.;!?])\s", task.lower().replace("’", "'")):
         words = [word.strip("\"'`“”„‚‘,;:!?().#") for word in sentence.split()]
         if FORBIDDING.isdisjoint(words):
             kept = filterfalse(ARTICLES.__contains__, words) if behind else words
@@ -5783,24 +5785,29 @@ ACTING = {
         prorrogar, rechazar, reclamar, reembolsar, renovar, reportar, rescindir, retirar, revocar,
         solicitar, suspender, tramitar, validar, votar, antecipar, assinar, cobrar, concluir,
         contratar, encerrar, finalizar, liberar, recusar, resgatar, salvar
-        accetta, annulla+, applica+, approva, archivia, assegna, attiva, autorizza, blocca, concedi,
+        accetta, annulla+, applica+, ripristina, approva, archivia, assegna, attiva, autorizza,
+        blocca, concedi,
         conferma, disattiva, disdici, emetti, firma, inoltra, prenota, proroga, recedi, revoca,
         richiedi, rifiuta, rimborsa, rinnova, salva, sblocca, segnala, sottoscrivi, sospendi,
         stampa, storna, trasferisci, versa, vota, sì
-        akkoord, aanvragen, afronden, doorgeven, doorvoeren, instellen, maken, omzetten, overzetten,
+        akkoord, insturen, aanvragen, afronden, doorgeven, doorvoeren, instellen, maken, omzetten,
+        overzetten,
         toepassen, uitvoeren, vastleggen, accepteren, activeren, afwijzen, annuleren, bevestigen,
         blokkeren, goedkeuren, indienen, intrekken, ondertekenen, opslaan, opzeggen, overnemen,
         reserveren, terugbetalen, stopzetten, toewijzen, verlengen, vrijgeven, wijzigen
         acceptera, ansök, avsluta, bekräfta, boka, godkänn, neka, registrera, signera, spara,
         spärra, säg upp, ta bort, bekreft, godkjenn, avslå, lagre, bekræft, godkend, gem, hyväksy,
         vahvista, peruuta, tallenna
-        aktywuj, anuluj, blokuj, odrzuć, odblokuj, odstąp, odwołaj, podpisz, potwierdź, przedłuż,
+        aktywuj, zmień, zastosuj, anuluj, blokuj, odrzuć, odblokuj, odstąp, odwołaj, podpisz,
+        potwierdź, przedłuż,
         przyjmij, rezygnuj, wstrzymaj, wydrukuj, wypowiedz, zaakceptuj, zablokuj, zakończ, zapisz,
         zastrzeż, zgłoś, zwolnij, zwróć
-        aktivovat, blokovat, odmítnout, odvolat, podepsat, potvrdit, pověřit, přijmout, schválit,
+        aktualizovat, vysypat, aktivovat, blokovat, odmítnout, odvolat, podepsat, potvrdit, pověřit,
+        přijmout, schválit,
         stornovat, ukončit, uložit, vypovědět, vystavit, zablokovat, zamítnout, ekle, engelle,
         feshet, iptal, kaydet, kilitle, reddet, sil, yenile
-        отозвать, подтвердить, отменить, подписать, согласовать, утвердить, отклонить, принять,
+        пригласить, отозвать, подтвердить, отменить, подписать, согласовать, утвердить, отклонить,
+        принять,
         заблокировать, разблокировать, расторгнуть, зарегистрировать, подать, сохранить, перевести,
         списать, начислить, закрыть счёт, підтвердити, скасувати, підписати
         publicera, legitimera, skicka, betala, avboka, beställ, byt, flytta, förläng, köp, lämna,
@@ -5828,7 +5835,7 @@ def phrases_of(table: str) -> Mapping[str, Sequence[str]]:
     phrases: dict[str, list[str]] = {}
     for phrase in [fold(text) for text in re.split("[,\n]", table) if text.strip()]:
         said = phrase[1:] if phrase[0] == "=" else phrase.removesuffix("+")
-        first = "" if phrase >= "\u3000" else said.split()[0]
+        first = "" if phrase >= "\u1100" else said.split()[0]
         phrases.setdefault(first, []).append(phrase)
     return phrases
 
@@ -5839,7 +5846,7 @@ def says(clause: str, phrase: str) -> bool:
         return clause == phrase[1:]
     if phrase[-1] == "+":
         return clause.startswith(f"{phrase[:-1]} ")
-    if phrase >= "\u3000":  # no blanks between words
+    if phrase >= "\u1100":  # no blanks between words
         return phrase in clause
     if " " in phrase:
         return f" {phrase} " in f" {clause} "
@@ -5894,7 +5901,7 @@ def wanted_by(label: str, task: str) -> str:
     if not task:
         return "yes"
     unquoted = re.sub(PATTERNS["QUOTED"], "it", task)
-    words = re.findall(r"\w+", re.sub(PATTERNS["STATES"], "", label.removesuffix(" now")))
+    words = re.findall(r"\w+", re.sub(PATTERNS["STATES"], "", label))
     for clause in re.split(PATTERNS["CLAUSES"], unquoted):
         bidden = re.findall(r"[\w']+", re.sub(PATTERNS["POLITELY"], "", fold(clause)))
         forbids = not FORBIDDING.isdisjoint(re.findall(r"[\w']+", fold(unquoted)))
@@ -6033,6 +6040,7 @@ move | label=(.*\n)?(cut|ausschneiden|couper|cortar|wytnij|bыpeзatь|剪切)\W
 move | does=drag | in=(list|tree) item
 move | does=drag | in=<ROWS>| | program=<MAILS>|<SYSTEM_TOOLS>
 move | does=drag | in=(?!list$|tree$|table$)(<ROWS>)| | program=<EXPLORER>
+move | does=drag | in=list|tree|table | between=yes | program=<EXPLORER>
 move | does=drag | in=(?!(<DRAGGED_THERE>)$).+ | program=<BROWSERS>|<CHATS>|<MAILS>
 move | does=drag | in=|field | title=<CALENDARS>
 move | does=alt\+(up|down|left|right) | program=<MAILS> | title=<CALENDARS>
@@ -6059,7 +6067,7 @@ send | does=alt\+s|ctrl\+(shift\+)?enter | program=<MAILS>
 send | text=.+ | in=<ROWS> | program=<BROWSERS>|<MAILS>
 send | program=<MAILS> | looks=|leads | does=<A_CLICK>|enter|space | in=(split )?button|menu item
      | title=(?!.*(message|nachricht|mensaje|wiadomosc) ?\().* | dialog=(?!left).*
-     | label=(?!(.*\n)?(<MAIL_SHOWS>)$|.*\d:\d\d).+
+     | label=(?!(.*\n)?(<MAIL_SHOWS>)$).+
 send | program=<MAILS> | does=<A_CLICK>|space | in=list item | dialog=(?!left).* | label=.+
      | title=(?!address book|adressbuch|contacts|kontakte|.*(message|nachricht|mensaje
     |wiadomosc) ?\().* | control=(?!(<MAIL_SHOWS>)$|.*,\s|.*\d:\d).*
@@ -6104,6 +6112,8 @@ rename | text=.+ | named= | program=<EXPLORER> | control=name|nom|nombre|dateina
 rename | does=f2 | program=<SYSTEM_TOOLS>|<FILERS>
 rename | does=shift\+f6 | program=<FILERS>
 rename | text=.+ | named= | owned=yes | opened=f2
+rename | text=.+ | bidden= | program=<EXPLORER> | control=name|nom|nombre|dateiname | in=edit
+     | owned=
 rename | text=.+ | named= | opened=<RENAMING> | program=(?!<EDITORS>).*
 rename | does=(shift\+)?. | opened=<RENAMING> | program=(?!<EDITORS>).*
 address | does=<PASTES> | runner=(?!shell).+
@@ -6305,7 +6315,7 @@ send | owned=yes | program=<BROWSERS> | title=<UPLOADS> | does=<A_CLICK>|alt\+\w
 send | owned=yes | program=<BROWSERS> | title=<UPLOADS> | does=space | in=(split )?button
 file | owned=yes | program=<SYSTEM_TOOLS> | does=<PRESSING> | dialog=(?!left).* | label=.+
 system | program=<SYSTEM_TOOLS> | does=<A_CLICK>|enter|space | in=<PRESSED> | dialog=(?!left).*
-     | looks=|leads | label=(?!(.*\n)?[^\n]* \d{1,3} ?%$).+
+     | looks=|leads | label=.+
 system | title=<SETTINGS> | program=applicationframehost\.exe | does=<A_CLICK>|enter|space
      | in=<PRESSED> | dialog=(?!left).* | looks=|leads | label=(?!(.*\n)?(<PERSONAL>)$).+
 weighty | title=<WEIGHTY> | program=<BROWSERS> | does=<A_CLICK>|enter|space | in=(split )?button
@@ -6402,8 +6412,7 @@ run | does=<A_CLICK>|enter | program=<BROWSERS> | title=downloads?.* | label=<RU
 run | does=<A_CLICK>|enter | label=.+ | kind=|runs | control=(?!.*\b(subject|betreff|objet
     |asunto)\b).*\b(attachments?|anlagen?|anhang)\b.*
 run | does=<A_CLICK>|enter | program=<BROWSERS>|<MAILS> | kind=|runs | title=(?!<UPLOADS>$).*
-     | in=(?!list item).* | label=(.*\n)?(open|offnen|open file|datei offnen
-    |ouvrir( le fichier)?)\W*
+     | label=(.*\n)?(open|offnen|open file|datei offnen|ouvrir( le fichier)?)\W*
 run | enters=yes | program=<EXPLORER> | runner= | label=<RUNNABLE>
 run | enters=yes | program=<EXPLORER> | opened=<A_CLICK>\(<RUNNABLE>
 unknown | plain= | looks=|leads | does=<PRESSES>|enter|space
@@ -6428,7 +6437,6 @@ unknown | plain= | in=(?!(<FIELDS_THERE>)$).*
      | does=(?!(<FREE_KEYS>)$)((ctrl|alt|shift)\+)+\S+|f[24-9]|f1[12]|insert|num\w+|add|subtract
 unknown | plain= | in=<ROWS> | does=space
 unknown | plain= | bidden= | enters=yes | in=edit|spinner | holds=.+ | control=(?!<SEARCHING>).*
-     | dialog=(?!left).*
 unknown | bidden= | in=(split )?button | control=unnamed | does=<PRESSES>|enter|space
 answer | dialog=line|form | runner= | does=<A_CLICK>|enter|space | in=(split )?button
      | path=.*[^\n].* | label=(?!(.*\n)?(<FORM_GOES_ON>)$).+ | about=(?!<FILE_FIELDS>$).+
@@ -6478,7 +6486,7 @@ system | title=<SETTINGS> | program=applicationframehost\.exe
 menu | program=<BROWSERS> | in=(?!edit|combo|field|spinner).+
      | title=(?!<KEPT_AT_ONCE>|<VIDEOS>|<CALENDARS>).* | does=(shift\+)?[a-eg-jl-z0-9#!]
 menu | program=<BROWSERS> | in=(?!edit|combo|field|spinner).+ | title=<CALENDARS>
-     | does=(shift\+)?[abceg-ilo-suvxz0-9#!]
+     | does=shift\+[a-z0-9]|[abceg-ilo-suvxz0-9#!]
 menu | program=<BROWSERS> | in=(?!edit|combo|field|spinner).+ | title=(?!<KEPT_AT_ONCE>|<VIDEOS>).*
      | text=[a-eg-jl-z0-9#!].?
 move | plain= | does=drag | in=(?!(<DRAGGED_THERE>|splitter)$).*
@@ -6489,25 +6497,43 @@ move | program=<BROWSERS> | does=drag | between=yes | in=pane|image | title=(?!<
 # The risks that are not asked about where the task bids just that, with no words but its own.
 TOLD = rules_of(r"""
 unknown | wanted=told | in=(?!(<UNTOLD>)$).+
+unknown | program=<MAKERS> | does=<PRESSES>|drag | acts= | in=(?!(<UNTOLD>)$).+
+unknown | program=<MAKERS> | in=pane|slider|image|group
+     | does=drag|space|(shift\+)?[a-z]|ctrl\+([zydc]|plus|minus|[-=0]|numadd|numsubtract)
+move | program=<MAKERS> | does=drag | across=
 send | wanted=told | filled=\n* | unsent= | in=(split )?button|menu item | program=(?!<EXPLORER>).*
 answer | wanted=told | filled=\n* | unsent= | decides=yes | dialog=|line|form
 move | does=drag | carried=yes | bidden=yes | last=(?!<SELECTED>$).* | across=
+system | program=taskmgr\.exe | label=(.*\n)?(cpu|gpu|memory|(arbeits)?speicher|disk|datentrager
+    |network|netzwerk|memoire|memoria|disque|disco|reseau|red|rete) \d{1,3} ?%
 send | program=<MAILS> | label=(.*\n)?<FETCHES>
+send | program=<MAILS> | title=<CALENDARS> | acts= | label=(.*\n)?[^\n]*,[^\n]*\d:\d\d[^\n]*
+     | about=(?!.*\b(schedule|deliver\w*|send later|accept|decline|propose|vote|planen|spater
+    |annehmen|zusagen)\b).*
 delete | program=<BROWSERS> | label=(.*\n)?((remove|clear|reset) filters?\b.*
     |[^\n]*filter (entfernen|loschen|zurucksetzen))
 password | in=(hyper)?link|list item|tree item | does=<A_CLICK> | label=(.*\n)?(\S+ ){4,}\S+
-send | wanted=told | program=<BROWSERS>|<CHATS> | label=(.*\n)?(join|beitreten|teilnehmen)\b.*
-send | enters=yes | filled=\n* | bidden=yes | unsent= | program=<BROWSERS> | in=edit
-     | title=(?!<OF_PERSONS>|<WEIGHTY>).* | control=(?!.*\b(<TELLS_OTHERS>)\b).*
-send | owned=yes | program=<EDITORS> | dialog=line|form | about=<FILE_FIELDS>
-answer | owned=yes | program=<EDITORS> | dialog=line|form | about=<FILE_FIELDS>
-password | program=applicationframehost\.exe | in=list item | does=<A_CLICK>
-answer | titled=told | title=<PRINTS> | label=(.*\n)?(<OKAY>|<PRINTS>)
-send | titled=told | title=<PRINTS> | label=(.*\n)?<PRINTS>
-unknown | wanted=yes | acts= | in=menu item|tab|link|(list|tree) item
-unknown | title=<VIDEOS> | program=<BROWSERS> | label=<PLAYS_ON>
-answer | title=<VIDEOS> | program=<BROWSERS> | label=<PLAYS_ON>
-close | shuts=yes | changed= | lost= | title=(?!.*[*●•]).*
+send | wanted=told|yes | program=<CHATS> | label=(.*\n)?(join|beitreten
+    |teilnehmen)( now| jetzt| meeting)?\W* | about=.*\b(mic\w*|mikrofon|camera|kamera|audio)\b.*
+send | owned=yes | program=<EDITORS> | title=.*\b(pdf|xps)\b.* | about=(?!<WARNS>$).*
+     | label=(.*\n)?(publish|veroffentlichen|publier|publicar)\W*
+answer | owned=yes | program=<EDITORS> | title=.*\b(pdf|xps)\b.* | about=(?!<WARNS>$).*
+     | label=(.*\n)?(publish|veroffentlichen|publier|publicar)\W*
+password | program=applicationframehost\.exe | title=<SETTINGS> | in=list item | does=click
+     | control=(?!.*(••|\*\*\*|\b(export|share|show|copy|remove|delete|reset)\b)).*
+answer | titled=told | title=<PRINTS> | label=(.*\n)?(<OKAY>|<PRINTS>) | about=(?!<WARNS>$)[^?]*
+     | path=(?!.*\bfax\b).* | dialog=(?!asks).*
+send | titled=told | title=<PRINTS> | label=(.*\n)?<PRINTS> | about=(?!<WARNS>$)[^?]*
+     | path=(?!.*\bfax\b).* | dialog=(?!asks).*
+run | program=<BROWSERS> | in=list item | does=click | title=(?!.*downloads?).*
+     | label=(.*\n)?open | about=(?!.*\.(<RUNS>)\b).*
+unknown | title=<VIDEOS> | program=<BROWSERS> | label=<PLAYS_ON> | dialog=(?!asks).*
+     | about=(?!.*(\b(member\w*|subscri\w*|abo\w*|mitglied\w*|plan|bill\w*|charged?|paused|eur)\b
+    |[$€£])).*
+close | shuts=yes | changed= | lost= | title=(?!.*[*●•]).* | does=alt\+f4
+     | program=(?!<TERMINALS>|<REMOTES>|<CHATS>).*
+close | shuts=yes | changed= | lost= | does=ctrl\+(w|f4) | program=<BROWSERS>|<EXPLORER>|<EDITORS>
+     | title=(?!.*[*●•]).*
 """)
 
 
@@ -6653,7 +6679,7 @@ def is_announced(attempt: Attempt, label: str) -> bool:
     goes_on = has_form("GOING", label)
     if not label or is_in_task(label, attempt.task, ANSWERING_WORDS):
         return False
-    said = re.escape(label) if label >= "\u3000" else rf"\b{re.escape(label)}\b"
+    said = re.escape(label) if label >= "\u1100" else rf"\b{re.escape(label)}\b"
     texts = [fold(one.name) for one in attempt.inside if one.role in ("text", "group", "pane")]
     return any(
         len(text) > len(label) + ANNOUNCED_LEAST
@@ -6666,7 +6692,7 @@ def is_announced(attempt: Attempt, label: str) -> bool:
 
 def answers_there(attempt: Attempt, label: str) -> bool:
     """Tells whether a page asks above what is pressed, which says yes beside one that says no."""
-    if "looks" in said_by(label, "looks") and not acts(label):
+    if has_form("REVEALS", label):
         return False  # as "show the answer", beside "known" and "not known"
     for item in attempt.known[-1:]:
         left, top, width, height = item.rect
@@ -6701,7 +6727,9 @@ def is_left(
         PATTERNS["SAVING"], f"{about or title}; {label}"
     )
     if "refuses" in said and not loses:
-        harmless = has_form("ADMINS", window.program) or has_form("COOKIES", about)
+        texts = [fold(one.name) for one in attempt.inside if one.role in ("text", "group", "pane")]
+        banner = any(has_form("COOKIES", text) for text in texts) and "?" not in " ".join(texts)
+        harmless = has_form("ADMINS", window.program) or banner
         return harmless or bool(said_by(f"{title}; {about}", "commands"))
     is_wanted = has_form("WANTS", about) and not has_form("REQUESTS", f"{title}; {about}")
     if "bars" in said and is_wanted and "install" in said_by(others, "commands"):
@@ -6781,6 +6809,20 @@ RUNNING = frozenset(
 OPENING = RUNNING.union(
     "open show visit go call öffne zeige geh gehe ruf ouvre affiche va abre muestra ve otwórz pokaż"
     " idź открой покажи 打开".split()
+)
+TICKING = frozenset(
+    (
+        "tick",
+        "tick off",
+        "check",
+        "check off",
+        "mark",
+        "hake ab",
+        "coche",
+        "marca",
+        "spunta",
+        "odhacz",
+    )
 )
 LOOK_UP_S = 0.5  # a folder may be on a disk that is asleep
 # What the folders of a user are called on the disk, where that is not what is shown.
@@ -6911,7 +6953,9 @@ def does_of(attempt: Attempt) -> str:
 CLOSES = (
     "close quit exit schliesse schliess beende ferme quitte cierra chiudi zamknij sluit".split()
 )
-A_SHORTCUT = r"\((ctrl|alt|shift|f\d)[^()]{,20}\)"  # behind a label, as in "Bold (Ctrl+B)"
+A_SHORTCUT = (
+    r"\((ctrl|alt|shift|win)( ?[+-] ?\w{1,9}){1,3}\)"  # behind a label, as in "Bold (Ctrl+B)"
+)
 
 
 def label_pressed(attempt: Attempt) -> str:
@@ -7027,7 +7071,8 @@ def facts_of(attempt: Attempt) -> Facts:
     text = attempt.act.text
     line = typed.with_text(text)
     said = text.strip()
-    named = is_in_task(said, attempt.task)
+    # What is to be filled in, and not sent, is named all the same.
+    named = is_in_task(said, re.sub(PATTERNS["NOT_SENT"], "", attempt.task))
     if has_form("EXPLORER", window.program):  # which may not show the ending of a file
         for ending in re.findall(r"\.\w{2,4}\b", attempt.task):
             named |= is_in_task(f"{said}{ending}", attempt.task)
@@ -7088,7 +7133,7 @@ def facts_of_label(attempt: Attempt, window: Window, facts: Facts) -> Facts:
     wanted = "" if attempt.client_task else wanted_by(label, attempt.task)
     # What a task may call the closing of a window by keys, as in "close notepad".
     program = (attempt.front or window).program.lower().removesuffix(".exe")
-    closed = {"alt+f4": [program, "program", "window"], "ctrl+w": ["tab"], "ctrl+f4": ["tab"]}
+    closed = {"alt+f4": [program], "ctrl+w": ["tab"], "ctrl+f4": ["tab"]}
     shuts = ""
     for verb, name in product(CLOSES, closed.get(facts["does"], ())):
         if wanted_by(f"{verb} {name}", attempt.task) == "told":
@@ -7098,12 +7143,12 @@ def facts_of_label(attempt: Attempt, window: Window, facts: Facts) -> Facts:
         "kind": kind_of_item(attempt, attempt.front or window, label, facts["does"]),
         **facts_of_dialog(attempt, window, facts, label),
         "looks": looks,
-        "titled": wanted_by(facts["title"], attempt.task),
+        "titled": ""
+        if has_form("PREVIEWS", attempt.task)
+        else wanted_by(facts["title"], attempt.task),
         "acts": "yes" if not (looks or calculates) and acts(label) else "",
         "wanted": wanted,
-        "filled": unnamed_values(attempt, facts["line"])
-        if wanted == "told" or facts["enters"]
-        else UNKNOWN,
+        "filled": unnamed_values(attempt, facts["line"]) if wanted == "told" else UNKNOWN,
         "called": called,
     }
     if len(called.split()) > 3 and is_in_task(called, attempt.task):
@@ -7292,7 +7337,9 @@ def judged(attempt: Attempt, config: Config, apart: bool = False) -> Attempt:
     for known in readings:
         met = rules_met(RISKS, known)
         shows = has_form("CALCULATORS", f"{known['program']} {known['title']}")
-        shows |= known["in"] == "checkbox" and known["dialog"] == "left"  # as an item of a list
+        # An item of a list that the task bids to tick has any name.
+        ticks = known["in"] == "checkbox" and is_in_task(known["called"], attempt.task, TICKING)
+        shows |= ticks and known["bidden"] != ""
         if known["in"] == "tree item" and known["does"] == "click" and attempt.task:
             # A channel that the task is about.
             shows |= known["wanted"] != "" and has_form("CHATS", known["program"])
