@@ -4820,16 +4820,17 @@ PASTES ctrl\+(shift\+)?v|shift\+insert|win\+v
 WARNS .*(permanently|(can ?not|can't|never) be (undone|recovered|restored|reversed)|irreversibl\w*
     |(will|is going to) be (deleted|removed|lost|gone|closed|erased|cancel+ed|wiped|reset|destroyed
     |sent|shared|submitted|charged|billed|published|transferred|replaced|overwritten)|for good\b
-    |lose (all|your|access)|no (way|going) back|you (sign|agree|accept the)\b|binding|unwiderruflich
-    |nicht (ruckgangig|wiederhergestellt)|(wird|werden) (\S+ ){,8}(geloscht|geschlossen|entfernt
-    |storniert|gesendet|ubermittelt|verschickt|ubertragen|belastet|gebucht|uberschrieben|ersetzt)
-    |(gehen|geht) (\S+ )?verloren|raderas|tas bort|forsvinner|slettes|mistes|verwijderd|usuniet\w*
-    |smaz\w*|poistetaan|silinecek|eliminat[oi]|apagad\w*|excluid\w*|fur immer|verbindlich
-    |unterschreib\w{,5} sie|definitiv\w*|sera (supprime|perdu|annule|ferme)\w*|seront (supprime
-    |perdu)\w*|ne peut pas etre annule|pour toujours|para siempre|permanentemente|warnung:|warning:
-    |achtung:|attention ?:|no se puede deshacer|se (eliminara|perdera|borrara|cancelara|cerrara)n?
-    |sin vuelta|per sempre|(sara|verra) (eliminat|inviat|trasmess|cancellat)\w*|sera (envoye
-    |transmis|debite)\w*|torlod\w*|megszun\w*|na zawsze|zostanie usunie\w*).*
+    |discard (all )?(\w+ )?changes|lose (all|your|access)|no (way|going) back|you (sign|agree
+    |accept the)\b|binding|unwiderruflich|nicht (ruckgangig|wiederhergestellt)|(wird
+    |werden) (\S+ ){,8}(geloscht|geschlossen|entfernt|storniert|gesendet|ubermittelt|verschickt
+    |ubertragen|belastet|gebucht|uberschrieben|ersetzt)|(gehen|geht) (\S+ )?verloren|raderas
+    |tas bort|forsvinner|slettes|mistes|verwijderd|usuniet\w*|smaz\w*|poistetaan|silinecek
+    |eliminat[oi]|apagad\w*|excluid\w*|fur immer|verbindlich|unterschreib\w{,5} sie|definitiv\w*
+    |sera (supprime|perdu|annule|ferme)\w*|seront (supprime|perdu)\w*|ne peut pas etre annule
+    |pour toujours|para siempre|permanentemente|warnung:|warning:|achtung:|attention ?:
+    |no se puede deshacer|se (eliminara|perdera|borrara|cancelara|cerrara)n?|sin vuelta|per sempre
+    |(sara|verra) (eliminat|inviat|trasmess|cancellat)\w*|sera (envoye|transmis|debite)\w*|torlod\w*
+    |megszun\w*|na zawsze|zostanie usunie\w*).*
 # What says that a press here counts at once, asks nobody, or is the last one; and the labels of
 # presses that go on, which a text may explain, as in "Next signs the contract".
 CLICKING \b(click|tap|press|select|pick|choos|choice|touch|klick|antipp|anklick|angeklickt|druck
@@ -4925,7 +4926,7 @@ ELSEWHERE .*(\\\\[^?.\s]|\b(?!c:)[a-z]:(\\|\))).*
 # What shares the screen, the camera or the microphone, or hands the mouse over, in a call.
 SCREENS (((the|my|your|whole|entire|full|ganzer?|gesamter|mon|toda la) )?(tout l')?(screens?
     |bildschirme?|desktops?|ecrans?|pantallas?|ekran|schermo|tela|эkpah|windows?|fenster|屏幕|画面
-    |whiteboard|powerpoint live|tab)( ?\d+)?|.*\b(camera|kamera|cam|mic|mikrofon|microphone
+    |whiteboard|powerpoint live|tab)( ?\d+)?(: .*)?|.*\b(camera|kamera|cam|mic|mikrofon|microphone
     |micro(phone)?|stummschaltung|control|steuerung|content|inhalte?|transcri\w+|transkri\w+
     |record\w*|aufzeichn\w*|aufnahme)\b.*)
 CALLS .*\b(meeting|call|huddle|besprechung|anruf|reunion|appel|llamada|webinar|conference
@@ -4950,13 +4951,13 @@ MAIL_SHOWS (\S+ (category|kategorie|categorie|categoria)|get (new )?(messages|ma
     |optionen|folder|ordner|file|datei|help|hilfe|close|schliessen|cancel|abbrechen|zoom|expand
     |collapse|erweitern|reduzieren|refresh|aktualisieren|update|more|mehr|weitere|pin|anheften
     |unread|read|ungelesen|gelesen|all|alle|focused|other|relevant|sonstige|snooze|minimi[sz]e
-    |maximi[sz]e|restore|naptar|agenda|from|size|importance|newest|oldest|von|wichtigkeit|expediteur
-    |vorwarts|ruckwarts|mes|mois|mese|maand|manad|miesiac|semana|semaine|settimana|vecka|dia|jour
-    |giorno|dag|dzien|kalendar\w*|kaлehдap\w*|takvim|カレンダー|日历|download|save|speichern
-    |customize|undo|translate|ubersetzen|read aloud|laut vorlesen|color|farbe|theme|ribbon|menuband
-    |quick steps?|quicksteps?|navigation|to-do|properties|eigenschaften|details?|switch|account
-    |konto|browse|choose|select|auswahlen)\b(?!.* (and|und|&|to|an|move|delete|done|verschieben
-    |loschen|erledigt)\b).*
+    |maximi[sz]e|restore|naptar|agenda|eine?n? (woche|tag|monat)|from|size|importance|newest|oldest
+    |von|wichtigkeit|expediteur|vorwarts|ruckwarts|mes|mois|mese|maand|manad|miesiac|semana|semaine
+    |settimana|vecka|dia|jour|giorno|dag|dzien|kalendar\w*|kaлehдap\w*|takvim|カレンダー|日历
+    |download|save|speichern|customize|undo|translate|ubersetzen|read aloud|laut vorlesen|color
+    |farbe|theme|ribbon|menuband|quick steps?|quicksteps?|navigation|to-do|properties|eigenschaften
+    |details?|switch|account|konto|browse|choose|select|auswahlen)\b(?!.* (and|und|&|to|an|move
+    |delete|done|verschieben|loschen|erledigt)\b).*
 # Commands of an editor's palette that only show.
 PALETTE_SHOWS (?i:>?\s*((view|help|ansicht): [\w /()]+|(toggle )?(word wrap|minimap|zen mode
     |full screen)))\s*
@@ -5048,6 +5049,10 @@ MAKERS (ableton live.*|fl(64)?|cubase\w*|bitwig.*|studio one|musescore\w*|sibeli
     |darktable|rawtherapee|coreldrw|afphoto|affinity.*|clipstudiopaint|aseprite|kdenlive|shotcut
     |openshot\S*|vegas\d*|camtasia\S*|sweethome3d|radiantviewer|stellarium|winmine|minesweeper
     |solitaire|sol|freecell|spider\w*|mahjong)\.exe
+# Such as have a line for commands, scripts or macros, too.
+DRAWS (acad|librecad|qcad|freecad|bricscad|draftsight|zwcad|rhino|sketchup|sldworks|revit|inventor
+    |archicad|qgis\S*|imagej\S*|fiji\S*|illustrator|indesign|adobe premiere pro|afterfx|resolve
+    |geogebra|digikam|figma)\.exe
 # Programs of which the rules know what they do, or which only show or edit a document.
 KNOWN_PROGRAMS <BROWSERS>|<CHATS>|<MAILS>|<EXPLORER>|<EDITORS>|<STUDIOS>|<TERMINALS>|<START>
     |<LAUNCHERS>|<SYSTEM_TOOLS>|<FILERS>|<REMOTES>|<SAFES>|<ADMINS>|<WARDENS>|(acrord32|acrobat
@@ -5309,13 +5314,13 @@ DONE (save|edit|add|insert|update|write|create|continue|proceed|start|apply|done
     |anlegen)\W*|[-+−]
 # What looks, whatever its words: a paper, a menu, what is a list of something; and what leads on:
 # a page's number, signs that turn pages or close, one word that is many things, as "Reviews".
-SHOWN_WHOLE <ENDING_SHOWS>( done)?|<MENU_BARS>|<FETCHES>|\.\.|einstellungen oder ablehnen|(mon|tues
-    |wednes|thurs|fri|satur|sun)day\W*\d{,2}|(mon|diens|donners|frei|sams|sonn)tag\W*\d{,2}
-    |mittwoch\W*\d{,2}|(lun|mar|mercre|jeu|vendre|same)di\W*\d{,2}|(lunes|martes|miercoles|jueves
-    |viernes|sabado|domingo|segunda|terca|quarta|quinta|sexta)\W*\d{,2}|(picture|image|photo|bild
-    |slide|foto|seite|page) \d+ (of|von|de|/) \d+|[<>«»‹›←→]+|\S*(ubersicht|ansicht|verlauf|liste
-    |vorschau|statistik|historie|suche|auszug|auswahl|kopf|protokoll|nachrichten|mitteilungen
-    |bewertungen|meldungen|einstellungen)
+SHOWN_WHOLE <ENDING_SHOWS>( done)?|<MENU_BARS>|<FETCHES>|\.\.|einstellungen oder ablehnen
+    |\d:\d( \(\d{1,3} ?%\))?|(mon|tues|wednes|thurs|fri|satur|sun)day\W*\d{,2}|(mon|diens|donners
+    |frei|sams|sonn)tag\W*\d{,2}|mittwoch\W*\d{,2}|(lun|mar|mercre|jeu|vendre|same)di\W*\d{,2}
+    |(lunes|martes|miercoles|jueves|viernes|sabado|domingo|segunda|terca|quarta|quinta
+    |sexta)\W*\d{,2}|(picture|image|photo|bild|slide|foto|seite|page) \d+ (of|von|de|/) \d+
+    |[<>«»‹›←→]+|\S*(ubersicht|ansicht|verlauf|liste|vorschau|statistik|historie|suche|auszug
+    |auswahl|kopf|protokoll|nachrichten|mitteilungen|bewertungen|meldungen|einstellungen)
 LEADS_WHOLE \d{1,4}|play (\d+|episode|video|trailer|song|track)\b(?!.*\b(pay|buy|send|order)\b).*
     |[↑↓▲▼▾×✕✖☰≡⋮]+|x|\.\.\.|[a-z]{2,}[^su\W]s( \(?\d+\)?)?
 # Keys, and turns of the wheel, that choose in what holds one of several values; and its buttons.
@@ -6070,7 +6075,7 @@ send | program=<MAILS> | looks=|leads | does=<A_CLICK>|enter|space | in=(split )
      | label=(?!(.*\n)?(<MAIL_SHOWS>)$).+
 send | program=<MAILS> | does=<A_CLICK>|space | in=list item | dialog=(?!left).* | label=.+
      | title=(?!address book|adressbuch|contacts|kontakte|.*(message|nachricht|mensaje
-    |wiadomosc) ?\().* | control=(?!(<MAIL_SHOWS>)$|.*,\s|.*\d:\d).*
+    |wiadomosc) ?\().* | control=(?!(<MAIL_SHOWS>|<ENDING_SHOWS>)$|.*,\s|.*\d:\d).*
 close | does=(ctrl\+)?alt\+(shift\+)?(win\+)?f4
 close | does=ctrl\+(w|f4|q|shift\+[wq]) | program=(?!explorer).*
 close | does=f5|ctrl\+(f5|r|shift\+r)|alt\+(left|home) | program=<BROWSERS> | line=\??\s*[^?\s].*
@@ -6239,6 +6244,11 @@ share | program=<EXPLORER> | owned=yes | title=.*(properties|eigenschaften|permi
      | label=(.*\n)?(ok|apply|ubernehmen)\W*
 share | does=<A_CLICK>|enter|space | control=<ANYONE>
 share | label=<ANYONE>
+share | program=<BROWSERS> | label=<KEEPS> | in=button
+     | about=.*\b(link settings|linkeinstellungen|sharing settings|freigabeeinstellungen)\b.*
+share | wanted= | program=<BROWSERS>|<CHATS> | in=(menu|list) item|radio button
+     | does=<A_CLICK>|enter|space | label=(.*\n)?(public(ly)?|offentlig\w*|offentlich|publi(c|que|co
+    |ca)|pubblic[oa]|publiczn\w*|julkinen|herkese acik|любoи)\W*
 share | title=<RULES> | owned=yes | label=(.*\n)?(finish|ok|apply|save|create|fertig\w*
     |speichern)\W*
 file | enters=yes | runner= | owned=yes | path=<A_FILE_THAT_RUNS> | dialog=(?!left).*
@@ -6398,7 +6408,7 @@ run | program=<STUDIOS> | does=enter | holds=(?!<PALETTE_SHOWS>$|>?$).*
 send | does=ctrl\+enter | program=code\.exe | control=.*(source control|commit|message).*
 run | label=(.*\n)?(run|execute|ausfuhren|executer|ejecutar)
     (\W*|\s(now|all|this|the|selected|cells?)\b.*) | in=button
-run | does=(double|triple)_click | label=<RUNNABLE>
+run | does=(double|triple)_click | label=<RUNNABLE> | program=(?!<STUDIOS>).*
 run | does=enter | label=<SETUPS> | runner=
 run | does=<A_CLICK>|enter|space | label=<OPENS> | opened=right_click\(<SETUPS>
 run | does=enter|space | program=<EXPLORER> | in=menu.* | label=<OPENS>
@@ -6498,6 +6508,7 @@ move | program=<BROWSERS> | does=drag | between=yes | in=pane|image | title=(?!<
 TOLD = rules_of(r"""
 unknown | wanted=told | in=(?!(<UNTOLD>)$).+
 unknown | program=<MAKERS> | does=<PRESSES>|drag | acts= | in=(?!(<UNTOLD>)$).+
+unknown | program=<DRAWS> | does=<PRESSES>|drag | acts= | in=button|tab|slider|tree item|checkbox
 unknown | program=<MAKERS> | in=pane|slider|image|group
      | does=drag|space|(shift\+)?[a-z]|ctrl\+([zydc]|plus|minus|[-=0]|numadd|numsubtract)
 move | program=<MAKERS> | does=drag | across=
@@ -6506,6 +6517,9 @@ answer | wanted=told | filled=\n* | unsent= | decides=yes | dialog=|line|form
 move | does=drag | carried=yes | bidden=yes | last=(?!<SELECTED>$).* | across=
 system | program=taskmgr\.exe | label=(.*\n)?(cpu|gpu|memory|(arbeits)?speicher|disk|datentrager
     |network|netzwerk|memoire|memoria|disque|disco|reseau|red|rete) \d{1,3} ?%
+answer | program=excel\.exe|soffice\w*\.bin | label=(.*\n)?<OKAY> | dialog=(?!asks).*
+     | about=.*\((select all|alles? auswahlen|tout selectionner|seleccionar todo)\).*
+send | program=(filezilla|winscp)\.exe | kind=shows | does=double_click | label=[^.]+
 send | program=<MAILS> | label=(.*\n)?<FETCHES>
 send | program=<MAILS> | title=<CALENDARS> | acts= | label=(.*\n)?[^\n]*,[^\n]*\d:\d\d[^\n]*
      | about=(?!.*\b(schedule|deliver\w*|send later|accept|decline|propose|vote|planen|spater
@@ -6723,7 +6737,8 @@ def is_left(
     about = fold("; ".join(one.name for one in attempt.inside if one.role not in ANSWERING))
     title = fold(window.title)
     others = "; ".join(fold_label(one.name) for one in attempt.buttons)
-    loses = has_form("LOST_BY_NO", about) or re.search(
+    asked_on = re.sub(r"\b(contin\w+|fortfahren|fortsetzen)\W{,2}\?", "", about)  # which no ends
+    loses = has_form("LOST_BY_NO", asked_on) or re.search(
         PATTERNS["SAVING"], f"{about or title}; {label}"
     )
     if "refuses" in said and not loses:
@@ -6950,6 +6965,7 @@ def does_of(attempt: Attempt) -> str:
     return key if key in ("space", "enter") else does
 
 
+A_TAB = "tab onglet pestana scheda tabblad karte registerkarte fliken".split()
 CLOSES = (
     "close quit exit schliesse schliess beende ferme quitte cierra chiudi zamknij sluit".split()
 )
@@ -7133,7 +7149,7 @@ def facts_of_label(attempt: Attempt, window: Window, facts: Facts) -> Facts:
     wanted = "" if attempt.client_task else wanted_by(label, attempt.task)
     # What a task may call the closing of a window by keys, as in "close notepad".
     program = (attempt.front or window).program.lower().removesuffix(".exe")
-    closed = {"alt+f4": [program], "ctrl+w": ["tab"], "ctrl+f4": ["tab"]}
+    closed = {"alt+f4": [program], "ctrl+w": A_TAB, "ctrl+f4": A_TAB}
     shuts = ""
     for verb, name in product(CLOSES, closed.get(facts["does"], ())):
         if wanted_by(f"{verb} {name}", attempt.task) == "told":
@@ -12550,8 +12566,11 @@ class Eyes:
         """Tells whether a place of the screen, in its pixels, shows a window of the program."""
         corners = (Point(place.left, place.top), Point(place.right - 1, place.bottom - 1))
         with suppress(Win32Error):
-            windows = map(self.desktop.window_at, corners)
-            return all(window and is_own(window) for window in windows)
+            for corner in corners:
+                window = self.desktop.window_at(corner)
+                if not (window and is_own(window)):
+                    return False
+            return True
         return False
 
     def watch(self, frame: Frame, seconds: float) -> bool:
