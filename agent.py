@@ -4809,7 +4809,8 @@ FINDING (?!.*\b(or|oder|ou|o|eller|of|albo|type|write|schreib\w*|skriv|stuur|com
 SEARCHING <FINDING>|.*(user|benutzer|e-?mail|passwor|ad+ress|url|query|document|page \d|seite \d
     |editor|content|cell|zelle|\b[a-z]{1,3}\d+$)
 NUMBERS (?!.*\b(bid|limit|budget|offer|gebot|puja)\b).*\b(price|preis|prijs|prix|precio|prezzo|cena
-    |preco|min(imum)?|max(imum)?)\b.*
+    |preco|min(imum)?|max(imum)?|postcode|plz|zip|postleitzahl|code postal|codigo postal|postnummer
+    |tracking|sendungsnummer)\b.*
 OPENS (.*\n)?(open|offnen|ouvrir|abrir|otworz|otkpыть|打开)( menu item)?\W*
 FIELD_WORDS .*\b(field|box|input|edit|text|feld|eingabe|campo|champ|open|browse)\b.*|
 DELETE_KEYS (ctrl\+)?(delete|numdecimal)
@@ -5028,15 +5029,17 @@ DRAGGED_THERE edit|document|text|combo box|slider|scroll ?bar|thumb|pane|image|t
 # Keys that Office has for itself; the others may be those of a macro.
 OFFICE_KEYS ctrl\+([^ejmq+]|shift\+[aflopstu])
 # What narrows or shows a list otherwise; and pages that play something, which letters steer.
-NARROWS direct|\d\+? stops?|select \w+ \S+|(max|min)(imum)? price|filter\w*|views?|ansicht|sort\w*
-    |search|such\w*|zoom|show\w*|display\w*|anzeig\w*|month|monat|year|jahr|period|zeitraum|week
-    |woche|date|datum
+NARROWS (under|over|bis|unter|uber|ab|from|moins de|menos de) [£$€]?\d+|direct|\d\+? stops?
+    |select \w+ \S+|(max|min)(imum)? price|filter\w*|views?|ansicht|sort\w*|search|such\w*|zoom
+    |show\w*|display\w*|anzeig\w*|month|monat|year|jahr|period|zeitraum|week|woche|date|datum
 VIDEOS .*\b(youtube|vimeo|netflix|twitch|videos?|player|prime video|disney\+|mediathek|spotify)\b.*
 PLAYS_ON (.*\n)?(resume|continue watching|fortsetzen|weiterschauen|reprendre( la lecture)?)\W*
 PREVIEWS .*\b(nothing|preview|dialog|vorschau|nichts|apercu|rien|nada|vista previa)\b.*
 PRINTS (print|drucken|imprimer|imprimir|stampa|afdrukken|drukuj)
 REVEALS (show|reveal|flip|afficher|mostrar|mostra|pokaz|visa|toon)( the)?( \w+)?\W*|\w+ (zeigen
     |einblenden)
+NO_THANKS (no|nein|non|nee|nej|nei)\W{1,2}(thank you|thanks|danke|merci|gracias|grazie|bedankt
+    |dank je|tack|takk|obrigad[oa])\W*
 MAPS .*\b(maps?|openstreetmap|karten?|street view|earth)\b.*
 # A line that leads to a cell, or to many, as sheets take it.
 RANGE (?i:(.*!)?\$?[a-z]{1,3}(\$?\d{1,7}(:\$?[a-z]{1,3}\$?\d{1,7})?|:\$?[a-z]{1,3}))
@@ -5081,20 +5084,21 @@ LOOKS (?!(?!.{4,9} (and|und) (replace|ersetzen)\W*$).*\b(and|und|then|et|oder|or
     |auswahlen|einstellungen|optionen|afficher|chercher|rechercher|suivant|aide|nouveau|choisir|ver
     |buscar|siguiente|ayuda|nuevo|elegir)(\s\S+){,3}\W*|(back|home|refresh|reload|bold|italic
     |underline|copy( link| text| path)?|undo|redo|today|menu|preview|full ?screen|log ?in|sign in
-    |minimi[sz]e|maximi[sz]e|restore|close|cancel|play|pause|mute|save( as| changes)?|open( file
-    | folder| recent| image| document)?|file|format|tools|window|layout|design|review|favorites
-    |bookmarks|history|cut|paste|zuruck|weiter|aktualisieren|(large|small|extra large|medium) icons
-    |list|tiles|thumbnails|first|last|up|down|left|right|day|week|month|year|customers?|contacts?
-    |products?|items?|orders?|invoices?|reports?|documents?|files?|folders?|people|calendar|inbox
-    |mail|notes?|tasks?|projects?|dashboard|overview|statistics|charts?|tables?|lists?|accounts?
-    |profile|kunden?|artikel|auftrage?|rechnung(en)?|berichte?|belege?|termine?|ubersicht|hinzufugen
-    |andern|umbenennen|importieren|exportieren|kopieren|ajouter|modifier|copier|copiar|clients?
-    |factures?|anadir|editar|clientes?|facturas?|abbrechen|schliessen|speichern( unter)?|offnen
-    |datei|bearbeiten|einfugen|extras|fenster|format|retour|fermer|annuler|enregistrer|fichier
-    |edition|atras|cerrar|cancelar|guardar|abrir|archivo|(first|last) (page|record|row)|(refresh
-    |reload) (list|view|table)|(clear|reset) (filters?|search)|(?!.*\b(und|oder
-    |&)\b)(\S+ ){1,3}(anzeigen|ansehen|suchen|sortieren|filtern)|columns?|spalten|(filter
-    |suche) (leeren|zurucksetzen)|liste aktualisieren|< ?back|next ?>|\.\.\.)\W*|
+    |minimi[sz]e|maximi[sz]e|restore|close|cancel|play|pause|mute|save( as| changes)?
+    |open( file| folder| recent| image| document)?|file|format|tools|window|layout|design|review
+    |favorites|bookmarks|history|cut|paste|zuruck|weiter|aktualisieren|(large|small|extra large
+    |medium) icons|list|tiles|thumbnails|first|last|up|down|left|right|day|week|month|year
+    |customers?|contacts?|products?|items?|orders?|invoices?|reports?|documents?|files?|folders?
+    |people|calendar|inbox|mail|notes?|tasks?|projects?|dashboard|overview|statistics|charts?
+    |tables?|lists?|accounts?|profile|kunden?|artikel|auftrage?|rechnung(en)?|berichte?|belege?
+    |termine?|ubersicht|hinzufugen|andern|umbenennen|importieren|exportieren|kopieren|ajouter
+    |modifier|copier|copiar|clients?|factures?|anadir|editar|clientes?|facturas?|abbrechen
+    |schliessen|speichern( unter)?|offnen|datei|bearbeiten|einfugen|extras|fenster|format|retour
+    |fermer|annuler|enregistrer|fichier|edition|atras|cerrar|cancelar|guardar|abrir|archivo|(first
+    |last) (page|record|row)|(refresh|reload) (list|view|table)|(clear|reset) (filters?|search)
+    |(?!.*\b(und|oder|&)\b)(\S+ ){1,3}(anzeigen|ansehen|suchen|sortieren|filtern)|columns?|spalten
+    |(filter|suche) (leeren|zurucksetzen)|liste aktualisieren|< ?back|next ?>|\.\.\.
+    |\d{1,2}\.? \w{3,9} \d{4}|\w{3,9} \d{1,2},? \d{4})\W*|
 # Forms that only show, find or format something, and programs whose forms change a document only.
 FORM_SHOWS (open recurring|find|search|go to|goto|zoom|font|character|page setup
     |print setup|paragraph|tabs?|borders?|styles?|columns?|filter|sort|view|symbol
@@ -5227,15 +5231,15 @@ WATCHES (?!.*(?<!how )(?<!what )\b(to|pour|para|zum?) <VERBS>)(<POLITE>\s){,6}((
     |decir(me|nos)|dame (el|la|los|las)|cierra|comprueba\w*|comprobar|verifica\w*|compara\w*
     |visita\w*|saber|averigua\w*|abn|abra|ac|anoiξe|apn|apne|apri|avaa|bekijk|beratta|biдkpии|bul
     |list(e|a|s)?(?! my\b)|summari[sz]e|play|explain|describe|preview|count|compte|policz|guarda
-    (?= a )|guck\w*|ler|ver|vezi|bak|laat .* zien|.*\b(bak|goster)|.*(見て|教えて|確認して|調へて
-    |읽어줘|확인해줘|알려줘|보여줘|찾아줘)\W*|(看|查|找|读|告诉我).*|.*(多少
-    |几点|几个|吗|何日|いつ|とこ|いくら).*|cerca|ckaжи|consulte|controleer|controlla|deschide|diga
-    |dimmi|encontre|etsi|fammi vedere|finn|fortell|fortæl|goster|haиди|hitta|katso|keresd|kerro|kijk
-    |kolla|lees|leggi|leggimi|leia|leta|lue|læs|mostra|mostrami|mostre|mutasd|najdi|nayta|nyisd|oku
-    |olvasd|oppna|otevri|otkpoи|otworz|pokaz|powiedz|precti|procure|przeczytaj|sag mig|shfaq|sjekk
-    |sog|sok|soyle|sprawdz|tarkista|tjek|toon|trova|ukaz|vedi|veja|verifique|vertel|vind|vis|visa
-    |zjisti|zkontroluj|znajdz|zobacz|zobraz|zoek|βpeσ|δeiξe|δiaβaσe|зhaиди|пocmotpи|пokaжи|пpobepь
-    |пpoчtи|пpoчиtaи)\b(?!').*)
+    (?= a )|guck\w*|ler|ver|vezi|bak|laat .* zien|(看|查|找|读|告诉我)\w*|.*(見て|教えて|確認して
+    |調へて|읽어줘|확인해줘|알려줘|보여줘|찾아줘|多少|几点|几个|吗|何日|いつ
+    |とこ|いくら|\b(bak|goster)\b)\w*|cerca|ckaжи|consulte|controleer|controlla|deschide|diga|dimmi
+    |encontre|etsi|fammi vedere|finn|fortell|fortæl|goster|haиди|hitta|katso|keresd|kerro|kijk|kolla
+    |lees|leggi|leggimi|leia|leta|lue|læs|mostra|mostrami|mostre|mutasd|najdi|nayta|nyisd|oku|olvasd
+    |oppna|otevri|otkpoи|otworz|pokaz|powiedz|precti|procure|przeczytaj|sag mig|shfaq|sjekk|sog|sok
+    |soyle|sprawdz|tarkista|tjek|toon|trova|ukaz|vedi|veja|verifique|vertel|vind|vis|visa|zjisti
+    |zkontroluj|znajdz|zobacz|zobraz|zoek|βpeσ|δeiξe|δiaβaσe|зhaиди|пocmotpи|пokaжи|пpobepь|пpoчtи
+    |пpoчиtaи)\b(?!').*)
 ASKS_ONLY (?!\W{,3}(<POLITE>|<VERBS>)\b)(?!.*(,|\b(and|und|et|y|then|dann)) (<POLITE>\s)?<VERBS>\b)
     [^.!?;:]*\?\W{,9}
 # What only adds to a clause: no verb, a condition, or what is not to be done.
@@ -5261,7 +5265,8 @@ COMPOUNDS (auf|ab|an|ein|aus|zu(ruck)?|ver|ent|um|vor|nach|los|fest|frei|weg|bei
     (?!\w*(ung|heit|keit|schaft|ion|tat|lag|gab|sicht|zeig|such|les|seh|schau|blend|bericht)en$)
     \w{2,}(?<!\wung)(en|eln|ern)
 # What bids as a task does, or says who is meant; and what has a price for its name.
-ACTS ((please|bitte)\s)?<VERBS>|(.*\s)?(<INFINITIVES>|\w{2,}ieren|<COMPOUNDS>)\W*$|(.*\s)?(i|i'm|me
+ACTS ((please|bitte)\s)?<VERBS>|.*\s(tamamla|onayla|gonder|sil|kaydet|iptal et|ode|satin al|bitir
+    |paylas|kaldir|degistir)\W*$|(.*\s)?(<INFINITIVES>|\w{2,}ieren|<COMPOUNDS>)\W*$|(.*\s)?(i|i'm|me
     |ich|mich|je|moi|yo|everyone|everybody|anyone|to all|for all|jeden|jeder|tout le monde|todos)\b
     |.*[$€£¥₽]|(yes|ja|oui|si|tak|ok|okay|sure)\b\W*\s\w
 # What begins with a verb of Spanish, French, Portuguese or Russian in its first form.
@@ -5314,7 +5319,8 @@ DONE (save|edit|add|insert|update|write|create|continue|proceed|start|apply|done
     |anlegen)\W*|[-+−]
 # What looks, whatever its words: a paper, a menu, what is a list of something; and what leads on:
 # a page's number, signs that turn pages or close, one word that is many things, as "Reviews".
-SHOWN_WHOLE <ENDING_SHOWS>( done)?|<MENU_BARS>|<FETCHES>|\.\.|einstellungen oder ablehnen
+SHOWN_WHOLE <ENDING_SHOWS>( done)?|<MENU_BARS>|<FETCHES>|\.\.|einstellungen oder ablehnen|(profit (&
+    |and) loss|balance sheet|trial balance|cash flow|general ledger|a/[rp] aging)( \w+){,2}
     |\d:\d( \(\d{1,3} ?%\))?|(mon|tues|wednes|thurs|fri|satur|sun)day\W*\d{,2}|(mon|diens|donners
     |frei|sams|sonn)tag\W*\d{,2}|mittwoch\W*\d{,2}|(lun|mar|mercre|jeu|vendre|same)di\W*\d{,2}
     |(lunes|martes|miercoles|jueves|viernes|sabado|domingo|segunda|terca|quarta|quinta
@@ -5430,7 +5436,8 @@ COMMANDS = {
         удалить, очистить, опустошить, стереть, сбросить, не сохранять, в корзину, форматировать
         删除, 刪除, 清空, 移除, 移至, 丢弃, 抹掉, 擦除, 重置, 不保存, 快速格式化
         verwijderen, ta bort, slett, slet, radera, poista, smazat, odstranit, törlés, =sil,
-        видалити, =삭제, 휴지통으로, ゴミ箱に, 削除, διαγραφή, șterge, hapus, xóa, حذف, מחק, हटाएं,
+        видалити, =삭제, 휴지통으로, ゴミ箱に, 削除, διαγραφή, κατάργηση, șterge, hapus, xóa, حذف,
+        מחק, हटाएं,
         ลบ""",
     "pay": """
         pay, buy, purchase, subscribe, donate, checkout, check-out, check out, bid, book now,
@@ -5491,7 +5498,8 @@ COMMANDS = {
         invia, pubblica, condividi, wyślij, prześlij, opublikuj, udostępnij, odpowiedz wszystkim
         отправить, опубликовать, публиковать, поделиться, ответить всем
         发送, 上传, 重发, 发布, 发表, 分享
-        übermitteln, =送信, を送信, すぐ送信, 予約する, アップロード, verzenden, versturen, skicka,
+        übermitteln, =送信, を送信, すぐ送信, 予約する, アップロード, verzenden, versturen,
+        verstuur, verzend, skicka,
         odeslat, gönder, tümünü gönder, надіслати,
         보내기, =전송, 送信する, lähetä, küldés, trimite, kirim""",
     "install": """
@@ -5588,6 +5596,8 @@ CLAUSES_END = r"[.,;:!()…|–—/\"<>\[\]\n]|(?<=\?)|\b(?:and|und|et|or|oder|o
 # What leaves a dialog without an answer, or only goes on in it; and no, which is one.
 ANSWERS = {
     "leaves": """
+        =più tardi, =plus tard, =más tarde, =mais tarde, =senare, =senere, =później, =později,
+        =daha sonra, =позже, =後で, =稍后, =나중에,
         =close, =schließen, =fermer, =cerrar, =закрыть, =cancel, =later, =not now, =no thanks,
         =nicht jetzt, =nein danke, remind me later, =skip, =skip this file, =skip these files,
         =diese datei überspringen, =ignorer ce fichier, =omitir este archivo, =später, =jetzt nicht,
@@ -5652,7 +5662,8 @@ LOOKING = {
         afficher, voir, chercher, rechercher, trouver, filtrer, trier, aperçu, plus d'+, plus de+,
         détails, détail, aide, suivant, suivante, suivants, précédent, précédente, actualiser,
         comparer, agrandir, réduire, choisir
-        ver, leer, lire, leggi, lees, ler, läs, czytaj, mostrar, buscar, filtrar, ordenar, detalle,
+        manage, verwalten, gérer, gestionar, gestisci, beheren, ver, leer, lire, leggi, lees, ler,
+        läs, czytaj, mostrar, buscar, filtrar, ordenar, detalle,
         detalles, ayuda, siguiente, anterior, comparar, ampliar, elegir
         mostra, visualizza, vedi, cerca, filtra, ordina, dettagli, aiuto, successivo, precedente,
         aggiorna, confronta, exibir, pesquisar, detalhes, ajuda, próximo, próxima, atualizar
@@ -5666,7 +5677,8 @@ LOOKING = {
         показать, посмотреть, подробнее, подробности, поиск, найти, фильтр, сортировать, следующая,
         следующий, предыдущая, предыдущий, обновить, сравнить, справка, показати, переглянути,
         докладніше, пошук, знайти
-        表示, 詳細, 検索, 次へ, 前へ, もっと, 一覧, 地図, 並べ替え, 絞り込, 显示, 查看, 详情, 详细,
+        拡大, 縮小, 表示, 詳細, 検索, 次へ, 前へ, もっと, 一覧, 地図, 並べ替え, 絞り込, 显示, 查看,
+        详情, 详细,
         搜索, 下一, 上一, 更多, 刷新, 地图, 列表, 筛选, 排序, 보기, 검색, 다음, 이전, 더보기, 상세,
         목록, 필터, 정렬, 지도""",
     "leads": """
@@ -6227,6 +6239,9 @@ unknown | bidden= | program=<BROWSERS>|<MAILS> | does=<PRESSES>|enter | in=(hype
 pay | program=<BROWSERS> | in=(split )?button | does=<A_CLICK>|enter|space | dialog=(?!left).*
      | about=(.*; )?(iban|betrag|amount|montant|importe|kwota|cymma|金额)\b.*
      | looks=|leads | label=(?!(.*\n)?<ADDS_A_ROW>$).+
+pay | program=<BROWSERS> | in=(split )?button | does=<A_CLICK>|enter|space
+     | about=(.*; )?(iban|account number|routing number|sort code|kontonummer|bankverbindung)\b.*
+     | label=(.*\n)?(<OKAY>|<GOING>)\W*|<KEEPS>
 formula | text=.+ | named= | program=winword\.exe
      | line=(?i)\W*(dde(auto)?|includepicture|includetext|link|import|macrobutton)\b.*
 share | program=<EXPLORER> | title=<CLOUDS> | does=<PASTES>
@@ -6332,7 +6347,7 @@ weighty | title=<WEIGHTY> | program=<BROWSERS> | does=<A_CLICK>|enter|space | in
      | dialog=(?!left).* | looks=|leads | label=.+
 weighty | title=<WEIGHTY> | program=<BROWSERS> | does=<A_CLICK> | in=(hyper)?link|menu item
      | label=(.*\n)?(run|build|execute|deploy|start|stop|restart|scale|trigger)\b.*
-weighty | program=<LEDGERS> | title=(?!<LEDGERS_LOOK>$).* | enters=yes
+weighty | program=<LEDGERS> | title=(?!<LEDGERS_LOOK>$).* | enters=yes | control=(?!<FINDING>).*
 weighty | program=<LEDGERS> | does=ctrl\+s|ctrl\+shift\+[sp]|(shift\+)?f([25689]|1[0-2])
 weighty | program=<LEDGERS> | does=<A_CLICK>|space | in=(split )?button|menu item
      | dialog=(?!left).* | looks=|leads | label=.+
@@ -6384,6 +6399,8 @@ run | program=<BROWSERS>|<CHATS>|<MAILS> | does=<A_CLICK>|enter|space | in=(spli
      | control=<DOWNLOADED>
 run | program=<BROWSERS>|<CHATS> | does=<A_CLICK>|enter|space | in=list item
      | control=<DOWNLOADED>\d ?([kmg]?[bo]|bytes|octets)\b.*
+run | program=<BROWSERS> | in=(split )?button | does=<A_CLICK>|enter|space | label=<OPENS>
+     | about=.*\.(<RUNS>)\b.*
 run | program=<BROWSERS> | title=downloads.* | does=<A_CLICK>|enter|space
      | label=(.*\n)?(keep|trotzdem|behalten|conserver|conservar|.*(dangerous|gefahrlich|dangereu)).*
 run | program=openwith\.exe | does=<A_CLICK>|enter|space | in=(split )?button
@@ -6420,7 +6437,9 @@ run | does=(double|triple)_click | program=<EXPLORER> | in=<ITEMS> | kind=|runs
 run | enters=yes | program=<EXPLORER> | owned= | runner= | in=<ITEMS> | kind=|runs
 run | does=<A_CLICK>|enter | program=<BROWSERS> | title=downloads?.* | label=<RUNNABLE>
 run | does=<A_CLICK>|enter | label=.+ | kind=|runs | control=(?!.*\b(subject|betreff|objet
-    |asunto)\b).*\b(attachments?|anlagen?|anhang)\b.*
+    |asunto)\b).*\b(attachments?|anlagen?|anhang)\b.* | program=<MAILS>
+run | does=<A_CLICK>|enter | label=.+ | kind=|runs | control=(?!.*\b(subject|betreff|objet
+    |asunto)\b).*\b(attachments?|anlagen?|anhang)\b.* | title=<MAIL_TITLES>
 run | does=<A_CLICK>|enter | program=<BROWSERS>|<MAILS> | kind=|runs | title=(?!<UPLOADS>$).*
      | label=(.*\n)?(open|offnen|open file|datei offnen|ouvrir( le fichier)?)\W*
 run | enters=yes | program=<EXPLORER> | runner= | label=<RUNNABLE>
@@ -6744,7 +6763,7 @@ def is_left(
     if "refuses" in said and not loses:
         texts = [fold(one.name) for one in attempt.inside if one.role in ("text", "group", "pane")]
         banner = any(has_form("COOKIES", text) for text in texts) and "?" not in " ".join(texts)
-        harmless = has_form("ADMINS", window.program) or banner
+        harmless = has_form("ADMINS", window.program) or banner or bool(window.owner)
         return harmless or bool(said_by(f"{title}; {about}", "commands"))
     is_wanted = has_form("WANTS", about) and not has_form("REQUESTS", f"{title}; {about}")
     if "bars" in said and is_wanted and "install" in said_by(others, "commands"):
@@ -6752,14 +6771,15 @@ def is_left(
     only_tells = {one.role for one in attempt.inside} <= TEXT_ONLY and not has_form("WARNS", about)
     if has_form("OKAY", label) and others == label and only_tells:
         return True
-    asked = " ".join(re.findall(r"[^;]*\?", about))
-    if "goes ahead" in said and not (has_form("WARNS", about) or said_by(asked, "commands")):
-        return True
+    if "goes ahead" in said and not has_form("WARNS", about):
+        asked = " ".join(text for text in about.split(";") if "?" in text)
+        if not said_by(asked, "commands"):
+            return True
     label = label.removesuffix(" switch")
     if len(label) < 3:  # such as OK, which is told from other words by the one in front
         named = [f"{word} {label}" for word in ANSWERING_WORDS]
         return "leaves" in said or any(is_in_task(name, attempt.task) for name in named)
-    if "leaves" in said:
+    if "leaves" in said or has_form("NO_THANKS", label):
         return True
     behind = ANSWERING_WORDS if asks and f'"{label}"' not in attempt.task.lower() else ()
     permits = facts["bidden"] or not acts(label)  # one that only asks permits nothing
@@ -8353,8 +8373,9 @@ def gate_controls(actuator: Actuator, attempt: Attempt) -> Attempt:
     for window in attempt.reached:
         sends = has_form("SENDS", f"{window.program} {window.class_name}")
         if sends or not has_form("PLAIN", f"{window.program} {window.title}"):
-            # It may say what a press in it does.
+            # It may say what a press in it does, and a form may hold more.
             matters |= roles & {"list item", "link", "tab", "image"}
+            matters |= roles & {"edit"} if does in ENTERING else set()
     if does in OPENERS:
         matters |= roles & ROW_ROLES
     told_by = [window for window in attempt.reached if matters or is_dialog(window)]

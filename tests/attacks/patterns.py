@@ -57,10 +57,11 @@ BUILT: dict[str, Callable[[Any], list[str]]] = {
         rf"((?:{module.CALL_BEGINS})(?s:.*))|{module._THOUGHT}"
     ],
     "f'{number}(?:\\\\s?,\\\\s?{number})+'": lambda module: [rf"{NUMBER}(?:\s?,\s?{NUMBER})+"],
+    "_SAVED_AS + re.escape(path)": lambda module: [rf"{module._SAVED_AS}a\.txt"],
     "grammar.matches": lambda module: [one.matches for one in module.GRAMMARS.values()],
     **dict.fromkeys([f"whole_words({of})" for of in ("words", "text", "word")], lambda module: []),
     r"whole_words(text) + '(?![^{]*\\})'": lambda module: [],
-    **dict.fromkeys(["begins", "step.tool", "like", r"'(\\w+) (\\w+)'"], lambda module: []),
+    **dict.fromkeys(["begins", "step.tool", "like", "said", r"'(\\w+) (\\w+)'"], lambda module: []),
 }
 
 
