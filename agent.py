@@ -4838,13 +4838,13 @@ CLICKING \b(click|tap|press|select|pick|choos|choice|touch|klick|antipp|anklick|
     |auswahl|auswahl|clic|cliqu|appuy|toc[ac]|toque|pulsa|premi|premendo|klik|aanvink|tryck|trykk
     |nacisn|haжa|haжm|kлиk|koppint|kattint|paina|tikla|dokun)\w*|押|누르|클릭|点击|單擊|タッフ
     |クリック
-NOW \b(at once|immediately|instantly|right away|straight away|as soon as|takes? effect|(is
-    |are) final|(abge|ge|ver)?(bucht|geben|loscht|kauft|sendet|stellt)|sends|sells|buys|books|calls
-    |rings|deletes|releases|publishes|signs|transfers|accepts|ruft|wahlt|meldet|sofort|umgehend
-    |direkt\w*|unmittelbar|immediatement|aussitot|inmediatamente|al instante|en cuanto|subito
-    |immediatamente|all'istante|onmiddellijk|meteen|direct|omedelbart|straks|umiddelbart|natychmiast
-    |od razu|cpaзy|hemeдлehho|azonnal|heti|valittomasti|hemen|aninda|imediatamente|na hora)\b|すく
-    |即座|直ちに|바로|즉시|立即|立刻|马上
+NOW \b(reset (all|to)|to (their )?default|at once|immediately|instantly|right away|straight away
+    |as soon as|takes? effect|(is|are) final|(abge|ge|ver)?(bucht|geben|loscht|kauft|sendet|stellt)
+    |sends|sells|buys|books|calls|rings|deletes|releases|publishes|signs|transfers|accepts|ruft
+    |wahlt|meldet|sofort|umgehend|direkt\w*|unmittelbar|immediatement|aussitot|inmediatamente
+    |al instante|en cuanto|subito|immediatamente|all'istante|onmiddellijk|meteen|direct|omedelbart
+    |straks|umiddelbart|natychmiast|od razu|cpaзy|hemeдлehho|azonnal|heti|valittomasti|hemen|aninda
+    |imediatamente|na hora)\b|すく|即座|直ちに|바로|즉시|立即|立刻|马上
 AT_ONCE .*((<CLICKING>)[^;]{,90}(<NOW>)|(<NOW>)[^;]{,90}(<CLICKING>)|\b((no
     |without) (further )?confirmation|ohne (ruckfrage|nachfrage|bestatigung)|takes? effect (at once
     |immediately|within)|(changes?|changed|selections?|visibility|anderung\w*|andringen|modifiche
@@ -4954,11 +4954,11 @@ MAIL_SHOWS (\S+ (category|kategorie|categorie|categoria)|get (new )?(messages|ma
     |unread|read|ungelesen|gelesen|all|alle|focused|other|relevant|sonstige|snooze|minimi[sz]e
     |maximi[sz]e|restore|naptar|agenda|eine?n? (woche|tag|monat)|from|size|importance|newest|oldest
     |von|wichtigkeit|expediteur|vorwarts|ruckwarts|mes|mois|mese|maand|manad|miesiac|semana|semaine
-    |settimana|vecka|dia|jour|giorno|dag|dzien|kalendar\w*|kaлehдap\w*|takvim|カレンダー|日历
-    |download|save|speichern|customize|undo|translate|ubersetzen|read aloud|laut vorlesen|color
-    |farbe|theme|ribbon|menuband|quick steps?|quicksteps?|navigation|to-do|properties|eigenschaften
-    |details?|switch|account|konto|browse|choose|select|auswahlen)\b(?!.* (and|und|&|to|an|move
-    |delete|done|verschieben|loschen|erledigt)\b).*
+    |settimana|vecka|dia|jour|giorno|dag|dzien|tydzien|miesiac|kalendar\w*|kaлehдap\w*|takvim
+    |カレンダー|日历|download|save|speichern|customize|undo|translate|ubersetzen|read aloud
+    |laut vorlesen|color|farbe|theme|ribbon|menuband|quick steps?|quicksteps?|navigation|to-do
+    |properties|eigenschaften|details?|switch|account|konto|browse|choose|select|auswahlen)\b
+    (?!.* (and|und|&|to|an|move|delete|done|verschieben|loschen|erledigt)\b).*
 # Commands of an editor's palette that only show.
 PALETTE_SHOWS (?i:>?\s*((view|help|ansicht): [\w /()]+|(toggle )?(word wrap|minimap|zen mode
     |full screen)))\s*
@@ -5283,12 +5283,13 @@ COOKIES .*\b((respe[ck]t\w*|value|care about|schatzen) (ihre|deine|your|votre|tu
     |privacy|vie privee|privacidad)|cookies?|consent|privacy choices|datenschutz\w*|tracking
     |einwilligung\w*)\b.*
 # What answers a banner, as one about cookies.
-BANNERS (?=.*\b(all|only|necessary|essential|required|alles?|nur|notwendige\w*|essenzielle|tout
-    |toutes?|todo|todas|tutti|wszystk\w*|cookies?)\b)((accept|allow|agree|reject|decline|refuse|deny
-    |only|necessary|essential|required|optional|selected|selection|all|and|continue|close|cookies?
-    |alles?|nur|notwendige\w*|erforderliche|essenzielle|auswahl|ablehnen|akzeptieren|zulassen
-    |erlauben|annehmen|zustimmen|tout|toutes?|les|accepter|refuser|continuer|sans|aceptar|rechazar
-    |notice|banner|this|the|todo|todas|las|accetta|rifiuta|tutti|i|zaakceptuj|odrzuc|wszystkie)\W*)+
+BANNERS (?=.*\b(all|only|necessary|essential|required|additional|alles?|nur|notwendige\w*
+    |essenzielle|tout|toutes?|todo|todas|tutti|wszystk\w*|cookies?)\b)((accept|allow|agree|reject
+    |decline|refuse|deny|only|necessary|essential|required|additional|optional|selected|selection
+    |all|and|continue|close|cookies?|alles?|nur|notwendige\w*|erforderliche|essenzielle|auswahl
+    |ablehnen|akzeptieren|zulassen|erlauben|annehmen|zustimmen|tout|toutes?|les|accepter|refuser
+    |continuer|sans|aceptar|rechazar|notice|banner|this|the|todo|todas|las|accetta|rifiuta|tutti|i
+    |zaakceptuj|odrzuc|wszystkie)\W*)+
 SHOWS_LAST \s*(\S+ ){1,3}(anzeigen|ansehen|einblenden|ausblenden|anschauen)\W*
 # What follows a label and tells its state or key; what may stand before a verb.
 STATES \((ctrl|alt|shift|f\d)[^()]{,20}\)|, (on|off|stopped|running|paused|\d+ .{,20})$
@@ -6129,8 +6130,8 @@ rename | text=.+ | named= | program=<EXPLORER> | control=name|nom|nombre|dateina
 rename | does=f2 | program=<SYSTEM_TOOLS>|<FILERS>
 rename | does=shift\+f6 | program=<FILERS>
 rename | text=.+ | named= | owned=yes | opened=f2
-rename | text=.+ | bidden= | program=<EXPLORER> | control=name|nom|nombre|dateiname | in=edit
-     | owned=
+rename | text=.+ | bidden= | program=<EXPLORER> | in=edit | owned= | runner=
+     | control=(?!<FINDING>|<ADDRESS_BAR>|ad+ress.*).*
 rename | text=.+ | named= | opened=<RENAMING> | program=(?!<EDITORS>).*
 rename | does=(shift\+)?. | opened=<RENAMING> | program=(?!<EDITORS>).*
 address | does=<PASTES> | runner=(?!shell).+
