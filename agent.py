@@ -14322,6 +14322,14 @@ _TYPES = re.compile(
 )
 
 
+# "Write hi" says which text, "write a letter" does not.
+_TYPES_JUST = re.compile(
+    rf"\b(?:type|write|tippe?|schreibe?|tape|[eé]cris|escribe|teclea)[:\s]+"
+    rf"(?!{PATTERNS['BEFORE_A_NOUN'].replace('(', '(?:')}\b)([^.,;:\"\n]{{1,80}})$",
+    re.IGNORECASE,
+)
+
+
 def rulings_on_typing(run: Run, look: Look) -> Iterator[Ruling]:
     """Rules that a text was not typed where no key was pressed and Windows shows it nowhere."""
     progress = run.progress
@@ -14332,7 +14340,7 @@ def rulings_on_typing(run: Run, look: Look) -> Iterator[Ruling]:
     for control in run.controls.known(look.frame.window):
         shown += [control.name, control.value or ""]
         tells |= control.value is not None
-    bidden = re.findall(rf"{_TYPES.pattern}[:\s]+([^.,;:\"\n]{{1,80}})$", progress.task, re.I)
+    bidden = _TYPES_JUST.findall(progress.task)
     for check in progress.done_when:
         quotes = re.findall(r"[\"'“”„«‘]([^\"'“”«»‘’\n]{1,80})[\"'”“»’]", check)
         # What the task says to type may be told without quotes.
