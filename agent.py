@@ -708,7 +708,7 @@ def file_layer(path: str) -> dict[str, JsonDict]:
     except (OSError, ValueError, RecursionError) as error:
         reason = getattr(error, "strerror", None) or error
         raise ConfigError(
-            f"{path} cannot be read as JSON ({reason}); correct its name or what it holds, in UTF-8."
+            f"{path} cannot be read as JSON ({reason}); correct its name or what it holds (UTF-8)."
         ) from None
     return {str(file.absolute()): values}  # which is the name of no other layer
 
