@@ -240,6 +240,7 @@ class PersonsClock(VirtualClock):
 
     def sleep(self, seconds: float) -> None:
         super().sleep(seconds)
+        assert len(self.sleeps) < 100_000, "what the person waits for never comes"
         # The minutes of a question do not pass before it is printed to its end, and nobody types before.
         assert self.terminal is None or printed(self.terminal)
         line = self.types(sys.stdout.getvalue())  # type: ignore[attr-defined]
