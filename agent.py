@@ -4797,6 +4797,7 @@ PANELS .*bitlocker.*|network connections|netzwerkverbindungen|.*firewall.*|progr
 SETTINGS settings|einstellungen|parametres|configuracion|impostazioni|ustawienia|параметры|设置|設定
 RENAMING (shift\+)?f2|shift\+f6|<A_CLICK>\(.*\b(rename|umbenennen|renommer|cambiar nombre
     |zmien nazwe|rinomina|пepeиmehobatь|重命名)\b.*
+# What a field is called whose text others read.
 TELLS_OTHERS bericht(en)?|skriv|schreib\w*|write|type|messages?|nachricht(en)?|mensajes?|messaggio
     |wiadomosc|comments?|kommentar\w*|repl(y|ies)|antwort\w*
 # Fields that only find something; a field of messages is none, whatever else its name holds.
@@ -4808,6 +4809,7 @@ FINDING (?!.*\b(or|oder|ou|o|eller|of|albo|type|write|schreib\w*|skriv|stuur|com
     |зaпpoc|搜索|搜尋|検索|검색).*)|choose (destination|starting point)\W*
 SEARCHING <FINDING>|.*(user|benutzer|e-?mail|passwor|ad+ress|url|query|document|page \d|seite \d
     |editor|content|cell|zelle|\b[a-z]{1,3}\d+$)
+# Fields of a number that a search narrows by, beside a button that finds.
 NUMBERS (?!.*\b(bid|limit|budget|offer|gebot|puja)\b).*\b(price|preis|prijs|prix|precio|prezzo|cena
     |preco|min(imum)?|max(imum)?|postcode|plz|zip|postleitzahl|code postal|codigo postal|postnummer
     |tracking|sendungsnummer)\b.*
@@ -4877,6 +4879,7 @@ ASKS <WARNS>|.*\?([\W\u3000-\uffff].*)?|.*\b(access(es)? to your|zugreifen|acced
     |permissions?)\b.*
 CANCELS cancel|abbrechen|annuler|cancelar|anuluj|otmeha|取消|annulla|annuleren|avbryt|deny|ablehnen
     |annuller|peruuta|zrusit|iptal|vazgec|megse|renunta|akypo|скасувати|キャンセル|취소
+# What stands in the place of Cancel beside a button that keeps.
 DISCARDS (discard|verwerfen|descartar|ignorer|scarta|verwerp|odrzuc)( \S+)?|anderungen verwerfen
 DECLINES <CANCELS>|(that|this) (was not|wasn't|is not|isn't) me|das war ich nicht|negar|weigeren
     |(go )?back|close|(maybe )?later|not now|dismiss|never ?mind|(stay|keep|no)\b.*|(not|don't) .*
@@ -4938,7 +4941,7 @@ CALL_SHOWS ((show|open|hide) )?(chat|people|participants|view|more( actions| opt
     |close|schliessen|cancel|abbrechen|back|zuruck|help|hilfe|minimi[sz]e|maximi[sz]e|restore|info
     |meeting (info|details)|mute( \S+){,3}|stummschalten|captions|zoom (in|out)|full ?screen
     |vollbild)
-# What in a window of mails only shows, leads on or begins a letter.
+# What in a window of mails only fetches, shows, leads on or begins a letter.
 FETCHES (send ?/ ?receive|senden ?/ ?empfangen
     |envoyer ?/ ?recevoir)( all folders| alle ordner| tous les dossiers)?\W*
 MAIL_SHOWS (\S+ (category|kategorie|categorie|categoria)|get (new )?(messages|mail)|(nachrichten
@@ -5033,6 +5036,7 @@ NARROWS (under|over|bis|unter|uber|ab|from|moins de|menos de) [£$€]?\d+|direc
     |select \w+ \S+|(max|min)(imum)? price|filter\w*|views?|ansicht|sort\w*|search|such\w*|zoom
     |show\w*|display\w*|anzeig\w*|month|monat|year|jahr|period|zeitraum|week|woche|date|datum
 VIDEOS .*\b(youtube|vimeo|netflix|twitch|videos?|player|prime video|disney\+|mediathek|spotify)\b.*
+# What goes on playing; what prints, and who only wants to see that; what uncovers an answer; no.
 PLAYS_ON (.*\n)?(resume|continue watching|fortsetzen|weiterschauen|reprendre( la lecture)?)\W*
 PREVIEWS .*\b(nothing|preview|dialog|vorschau|nichts|apercu|rien|nada|vista previa)\b.*
 PRINTS (print|drucken|imprimer|imprimir|stampa|afdrukken|drukuj)
@@ -5109,6 +5113,7 @@ FORM_SHOWS (open recurring|find|search|go to|goto|zoom|font|character|page setup
 FORM_GOES_ON (?!(save|add|edit|insert|import|export|rename|attach|increase|decrease|arrange|paste
     |cut|highlight|restore|log ?in|sign in|speichern|hinzufugen|andern|umbenennen|importieren
     |exportieren|einfugen|bearbeiten|enregistrer|ajouter|modifier|guardar|anadir|editar)\b)(<LOOKS>)
+# Buttons that make a form longer.
 ADDS_A_ROW (add|insert|new) (an? )?(row|line|item|position)|(zeile|position) (hinzufugen|einfugen)
     |neue (zeile|position)|ajouter une ligne|anadir (fila|linea)|dodaj (wiersz|pozycje)
     |aggiungi riga
@@ -5294,6 +5299,7 @@ SHOWS_LAST \s*(\S+ ){1,3}(anzeigen|ansehen|einblenden|ausblenden|anschauen)\W*
 # What follows a label and tells its state or key; what may stand before a verb.
 STATES \((ctrl|alt|shift|f\d)[^()]{,20}\)|, (on|off|stopped|running|paused|\d+ .{,20})$
     | keyboard shortcut .{,12}$
+# The end of a task that says what is not to be done with what is filled in.
 NOT_SENT (?i:, (?:but |aber |mais |pero )?(?:not|don't|do not|nicht|ne pas|no|sin|without|ohne)\s
     (?:zu\s)?(?:send|submit|book|pay|confirm|absenden|abschicken|senden|buchen|bestätigen|envoyer
     |valider|enviar|confirmar)(?:ing)?(?: it)?\W*$)
@@ -6524,7 +6530,8 @@ move | plain= | does=drag | between=yes
      | in=(?!(edit|document|text|combo box|scroll ?bar|thumb|title bar|window|separator)$).*
 move | program=<BROWSERS> | does=drag | between=yes | in=pane|image | title=(?!<MAPS>).*
 """)
-# The risks that are not asked about where the task bids just that, with no words but its own.
+# The risks that are not asked about all the same: where the task bids just that, with no words but
+# its own, and where more than the label tells that nothing comes of it.
 TOLD = rules_of(r"""
 unknown | wanted=told | in=(?!(<UNTOLD>)$).+
 unknown | program=<MAKERS> | does=<PRESSES>|drag | acts= | in=(?!(<UNTOLD>)$).+
@@ -6547,6 +6554,7 @@ send | program=<MAILS> | title=<CALENDARS> | acts= | label=(.*\n)?[^\n]*,[^\n]*\
 delete | program=<BROWSERS> | label=(.*\n)?((remove|clear|reset) filters?\b.*
     |[^\n]*filter (entfernen|loschen|zurucksetzen))
 password | in=(hyper)?link|list item|tree item | does=<A_CLICK> | label=(.*\n)?(\S+ ){4,}\S+
+     | control=(?!.*\b(saved|gespeichert\w*|show|export|copy|reveal|send|change|my|your)\b).*
 send | wanted=told|yes | program=<CHATS> | label=(.*\n)?(join|beitreten
     |teilnehmen)( now| jetzt| meeting)?\W* | about=.*\b(mic\w*|mikrofon|camera|kamera|audio)\b.*
 send | owned=yes | program=<EDITORS> | title=.*\b(pdf|xps)\b.* | about=(?!<WARNS>$).*
