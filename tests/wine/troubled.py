@@ -23,7 +23,7 @@ from tests.wine.form import WM_COMMAND, Form, user
 EN_CHANGE, MB_OKCANCEL, WM_CLOSE = 0x300, 0x1, 0x10
 NO_SIZE_ORDER_FOCUS = 0x1 | 0x4 | 0x10
 FITS = 6  # characters, in a field that cuts
-BOX_S, CLOSED_S = 5.5, 6.5
+BOX_S, CLOSED_S = 5.1, 6.5
 
 
 class Troubled(Form):
