@@ -5042,6 +5042,7 @@ PREVIEWS .*\b(nothing|preview|dialog|vorschau|nichts|apercu|rien|nada|vista prev
 PRINTS (print|drucken|imprimer|imprimir|stampa|afdrukken|drukuj)
 REVEALS (show|reveal|flip|afficher|mostrar|mostra|pokaz|visa|toon)( the)?( \w+)?\W*|\w+ (zeigen
     |einblenden)
+NOES (no|nein|non|nej|nee|nie|nao|hayir|ei|否|het)(,.*)?
 NO_THANKS (no|nein|non|nee|nej|nei)\W{1,2}(thank you|thanks|danke|merci|gracias|grazie|bedankt
     |dank je|tack|takk|obrigad[oa])\W*
 MAPS .*\b(maps?|openstreetmap|karten?|street view|earth)\b.*
@@ -5585,6 +5586,7 @@ def is_in_task(said: str, task: str, behind: Collection[str] = ()) -> bool:
 
     Where words are given that say what is to be done, it stands behind one of them.
     """
+    said = said.lower().strip("#")  # as a number or a colour may have it in front
     if len(said) < 3 and not said.isdigit():
         return False
     for sentence in re.split(r"(?<=[.;!?])\s", task.lower().replace("’", "'")):
@@ -5593,7 +5595,7 @@ def is_in_task(said: str, task: str, behind: Collection[str] = ()) -> bool:
             kept = filterfalse(ARTICLES.__contains__, words) if behind else words
             line = f" {' '.join(kept)} "
             for verb in behind or [""]:
-                if f" {verb} {said.lower().strip('#')} ".replace("  ", " ") in line:
+                if f" {verb} {said} ".replace("  ", " ") in line:
                     return True
     return False
 
@@ -6772,7 +6774,9 @@ def is_left(
     if "refuses" in said and not loses:
         texts = [fold(one.name) for one in attempt.inside if one.role in ("text", "group", "pane")]
         banner = any(has_form("COOKIES", text) for text in texts) and "?" not in " ".join(texts)
-        harmless = has_form("ADMINS", window.program) or banner or bool(window.owner)
+        # No to a box; to keep something or to skip what was asked for may do more.
+        no = bool(window.owner) and has_form("NOES", label) and not has_form("WARNS", about)
+        harmless = has_form("ADMINS", window.program) or banner or no
         return harmless or bool(said_by(f"{title}; {about}", "commands"))
     is_wanted = has_form("WANTS", about) and not has_form("REQUESTS", f"{title}; {about}")
     if "bars" in said and is_wanted and "install" in said_by(others, "commands"):
@@ -6854,19 +6858,9 @@ OPENING = RUNNING.union(
     "open show visit go call öffne zeige geh gehe ruf ouvre affiche va abre muestra ve otwórz pokaż"
     " idź открой покажи 打开".split()
 )
+# What bids to tick the box that is named behind it.
 TICKING = frozenset(
-    (
-        "tick",
-        "tick off",
-        "check",
-        "check off",
-        "mark",
-        "hake ab",
-        "coche",
-        "marca",
-        "spunta",
-        "odhacz",
-    )
+    "tick, tick off, check, check off, mark, hake ab, coche, marca, spunta, odhacz".split(", ")
 )
 LOOK_UP_S = 0.5  # a folder may be on a disk that is asleep
 # What the folders of a user are called on the disk, where that is not what is shown.
@@ -6994,6 +6988,7 @@ def does_of(attempt: Attempt) -> str:
     return key if key in ("space", "enter") else does
 
 
+# What a task calls a tab, and the verbs that bid to close something.
 A_TAB = "tab onglet pestana scheda tabblad karte registerkarte fliken".split()
 CLOSES = (
     "close quit exit schliesse schliess beende ferme quitte cierra chiudi zamknij sluit".split()
@@ -13658,9 +13653,8 @@ def can_be_joined(way: Way) -> bool:
 # Deeds - what a run consists of, and what comes of an act by mouse and keyboard
 ####################################################################################################
 
-# Of files by their paths: how large and old each is, or why nobody knows, and what it holds, if
-# that can be read.
-# Of each path what is told of it, what it holds, and when it was written, in seconds since 1970.
+# Of files by their paths: how large and old each is, or why nobody knows; what it holds, if that
+# can be read; and when it was written, in seconds since 1970.
 FileFacts = Mapping[str, tuple[str, bytes | None, float]]
 
 
@@ -14282,10 +14276,10 @@ _HOLDS = r"""(?:contains?|holds?|has|says|reads|shows|includes|enth[aä]lt|conti
 
 FILE_HOLDS_IT = "the file holds it"
 AS_IT_WAS = "the file is as it was when the run began"
-# What in a task stands before the path of a file that it wants written.
+# What in a task stands before the path of a file that it wants written; "in" may tell whence.
 _SAVED_AS = (
     r"(?i)\b(?:save|store|export|speicher|sicher|enregistre|guarda|salva|zapisz)\w*\b"
-    r"[^.;:\n]{0,60}\b(?:as|to|in|into|under|als|unter|nach|sous|dans|como|en|come|jako|do)\s"
+    r"[^.;:\n]{0,60}\b(?:as|to|into|under|als|unter|nach|sous|como|come|jako)\s"
     r"(?:the file |der datei |die datei )?[\"'“„«]?"
 )
 

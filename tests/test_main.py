@@ -450,6 +450,7 @@ class Reference(CommandLineCase):
             self.assertRegex(out, f"(?m)^{kind} ")
         for said in ("ctrl+f9", "http://127.0.0.1:9/v1", str(self.folder / "dumps"), "nothing"):
             self.assertIn(said, "".join(out.split()) if "/" in said else out)
+        self.assertTrue({"--results", "--rows", "--config,"} <= words.keys(), out)
         tree = ast.parse(Path(agent.__file__).read_text(encoding="utf-8"))
         imported = {
             name

@@ -873,7 +873,7 @@ class CommandLine(CommandLineCase):
         code, out, err = self.main("--again", "save a note", "--demo")
         self.assertEqual((code, err), (0, ""), out)
         self.assertIn("completed: Repeated 3 acts.", out)
-        self.assertIn("save a note", self.main("--runs")[1])
+        self.assertRegex(self.main("--runs")[1], r"by hand +completed .*save a note")
         self.assertEqual(self.main("--forget", "Save  a note")[0], 0)
         self.assertIn("There is no recording", self.main("--forget", "save a note")[2])
 
