@@ -5084,6 +5084,7 @@ LOOKS (?!(?!.{4,9} (and|und) (replace|ersetzen)\W*$).*\b(and|und|then|et|oder|or
     |see|find|search|filter|sort|group by|zoom|expand|collapse|next|prev(ious)?|help|about|details?
     |info|properties|options|settings|preferences|browse|select|choose|new|align\w*|font|colou?r
     |more|print preview|read|learn|go to|page setup|print setup|add|edit|insert|import|export|rename
+    |ajouter|anadir|agregar|aggiungi|adicionar|dodaj|tilfoj|pridat|hozzaadas|adauga|ekle
     |attach|calculate|rotate|crop|resize|arrange|increase|decrease|highlight|translate|anzeige\w*
     |ansicht|suche\w*|filter\w*|sortier\w*|nachste\w*|vorherige\w*|hilfe|info|eigenschaften|neue\w?
     |auswahlen|einstellungen|optionen|afficher|chercher|rechercher|suivant|aide|nouveau|choisir|ver
@@ -5113,7 +5114,12 @@ FORM_SHOWS (open recurring|find|search|go to|goto|zoom|font|character|page setup
     |buscar|fuente|ir a|configurar pagina|parrafo)\b.{,30}
 FORM_GOES_ON (?!(save|add|edit|insert|import|export|rename|attach|increase|decrease|arrange|paste
     |cut|highlight|restore|log ?in|sign in|speichern|hinzufugen|andern|umbenennen|importieren
-    |exportieren|einfugen|bearbeiten|enregistrer|ajouter|modifier|guardar|anadir|editar)\b)(<LOOKS>)
+    |exportieren|einfugen|bearbeiten|enregistrer|ajouter|modifier|guardar|anadir|editar
+    |agregar|aggiungi|adicionar|dodaj|tilfoj|pridat|hozzaadas|adauga|ekle)\b)(<LOOKS>)
+# Buttons that stand for what they name: numbers, dates, times and shares, as of an appointment.
+AN_ITEM [^$€£¥₽a-z\n]*\d[^$€£¥₽a-z\n]*|[^\n]*, [^\n]*\d:\d\d[^\n]*|\S+ \d{1,3} ?%
+    |([\w-]+,? (den )?)?\d{1,2}\.?( de| of)? \w+\.?,?( de)? (19|20)\d\d|\d{4}年\d.*
+    |\w+ (category|kategorie)
 # Buttons that make a form longer.
 ADDS_A_ROW (add|insert|new) (an? )?(row|line|item|position)|(zeile|position) (hinzufugen|einfugen)
     |neue (zeile|position)|ajouter une ligne|anadir (fila|linea)|dodaj (wiersz|pozycje)
@@ -5616,7 +5622,16 @@ ANSWERS = {
         =отмена, =справка, =назад, =取消, =帮助, =上一步, =tillbaka, =terug, =indietro, =voltar,
         =zpět, =geri, =tilbage, =tilbake, =takaisin, =avbryt, =annulla, =annuleren, =peruuta,
         =zrušit, =vazgeç, =annuller, =mégse, =stäng, =sluiten, =chiudi, =fechar, =zavřít, =kapat,
-        =luk, =lukk, =sulje, =zamknij""",
+        =luk, =lukk, =sulje, =zamknij,
+        =pas maintenant, =ahora no, =non ora, =agora não, =niet nu, =nu niet, =inte nu, =ikke nu,
+        =ei nyt, =nie teraz, =teď ne, =teraz nie, =şimdi değil, =не сейчас, =не зараз, =mai târziu,
+        =kasnije, =αργότερα, =όχι τώρα, =пізніше, =لاحقا, =ليس الآن, =אחר כך, =לא עכשיו, =để sau,
+        =nanti, =ภายหลัง, =以后再说, =稍后再说, =暂不, =以後再說, =稍後再說, =今はしない, =다음에, =나중에 하기, =anulează,
+        =închide, =odustani, =zatvori, =άκυρο, =κλείσιμο, =скасувати, =закрити, =إلغاء, =إغلاق,
+        =ביטול, =סגור, =hủy, =đóng, =bỏ qua, =batal, =tutup, =lewati, =ยกเลิก, =ปิด, =취소, =닫기,
+        =キャンセル, =閉じる, =关闭, =關閉, =bezárás, =omite, =înapoi, =preskoči, =overslaan, =hoppa över,
+        =spring over, =hopp over, =ohita, =pomiń, =přeskočit, =atla, =пропустить, =пропустити, =跳过,
+        =略過, =スキップ, =건너뛰기""",
     "goes ahead": """
         =next, =weiter, =suivant, =siguiente, =dalej, =далее, =下一步, =nästa, =næste, =neste,
         =seuraava, =volgende, =avanti, =próximo, =další, =ileri, =tovább""",
@@ -5642,7 +5657,8 @@ ANSWERS = {
         открыть, найти, применить, добавить, готово, =да, 保存, 打开, 确定, 应用""",
     "refuses": """
         no, nein, non, nie, нет, 否, keep, behalten, don't run, nicht ausführen, nej, nee, não,
-        hayır, ei""",
+        hayır, ei,
+        =nem, =nu, =όχι, =ne, =لا, =לא, =không, =tidak, =아니요, =아니오, =いいえ, =ไม่ใช่, =ไม่, =ні, =не""",
     # What bars somebody else, where that one wants to be let and another button would do so.
     "bars": """
         =block, =deny, =refuse, =don't allow, =never allow, =decline, =blockieren, =verweigern,
@@ -5689,7 +5705,60 @@ LOOKING = {
         拡大, 縮小, 表示, 詳細, 検索, 次へ, 前へ, もっと, 一覧, 地図, 並べ替え, 絞り込, 显示, 查看,
         详情, 详细,
         搜索, 下一, 上一, 更多, 刷新, 地图, 列表, 筛选, 排序, 보기, 검색, 다음, 이전, 더보기, 상세,
-        목록, 필터, 정렬, 지도""",
+        목록, 필터, 정렬, 지도,
+        hide, unfold, unhide, explore, hidden, fit to+, fit page, fit width, start search, skip ad,
+        skip ads, skip intro, full screen, track order, verbergen, ausklappen, einklappen,
+        erweitern, durchsuchen, blättern, lesen, hören, nachlesen, einpassen, neu laden, masquer,
+        consulter, parcourir, déplier, replier, développer, écouter, sélectionner, zoomer,
+        retrouver, visionner, suivantes, précédents, moins de+, cliquez pour+, passer l'annonce,
+        page suivante, page précédente, ocultar, expandir, desplegar, contraer, plegar, escuchar,
+        reproducir, seleccionar, explorar, acercar, alejar, siguientes, anteriores, consultar,
+        encontrar, saltar anuncio, omitir anuncio, página siguiente, nascondi, espandi, comprimi,
+        riproduci, ascolta, scegli, seleziona, sfoglia, ingrandisci, riduci, consulta, successiva,
+        trova, guarda, salta annuncio, pagina successiva, visualizar, procurar, recolher,
+        reproduzir, ouvir, selecionar, escolher, navegar, reduzir, seguinte, pular anúncio,
+        página seguinte, tonen, bekijken, verberg, uitklappen, inklappen, uitvouwen, invouwen,
+        afspelen, luisteren, lezen, kies, kiezen, vergelijk, vergelijken, bladeren, inzoomen,
+        uitzoomen, advertentie overslaan, dölj, expandera, zooma, spela, lyssna, välj, jämför,
+        bläddra, förstora, förminska, hitta, hoppa över annons, skjul, sorter, udvid, utvid, afspil,
+        lyt, læs, les, vælg, velg, sammenlign, gennemse, finn, spill av, spring over, piilota, etsi,
+        lajittele, järjestä, suodata, laajenna, toista, kuuntele, lue, valitse, vertaa, selaa,
+        ohita mainos, ukryj, wyświetl, wyszukaj, znajdź, odtwórz, słuchaj, wybierz, przeglądaj,
+        powiększ, pomniejsz, następne, poprzednie, pomiń reklamę, wyczyść filtr, wyczyść filtry,
+        skrýt, najít, řadit, rozbalit, sbalit, přehrát, poslouchat, číst, vybrat, porovnat,
+        procházet, přiblížit, oddálit, přeskočit reklamu, hľadať, zoradiť, ďalšia, predchádzajúci,
+        zbaliť, megjelenítés, megtekintés, elrejtés, keresés, rendezés, szűrés, következő, előző,
+        kibontás, összecsukás, lejátszás, olvasás, kiválasztás, összehasonlítás, tallózás, nagyítás,
+        kicsinyítés, afișează, arată, ascunde, vezi, vizualizează, caută, sortează, filtrează,
+        următorul, următoarea, anteriorul, anterioară, extinde, restrânge, redă, ascultă, citește,
+        alege, selectează, compară, răsfoiește, prikaži, sakrij, pogledaj, traži, pretraži, poredaj,
+        sortiraj, filtriraj, sljedeća, sljedeći, prethodna, prethodni, sledeća, osvježi, osveži,
+        proširi, sažmi, slušaj, čitaj, odaberi, izaberi, usporedi, uporedi, skrij, išči, razvrsti,
+        naslednja, prejšnja, predvajaj, izberi, primerjaj, покажи, скрий, виж, търси, търсене,
+        сортирай, филтрирай, следваща, предишна, разгъни, избери, сравни, скрыть, смотреть,
+        просмотр, просмотреть, искать, сортировка, фильтровать, развернуть, свернуть, воспроизвести,
+        слушать, читать, выбрать, увеличить, уменьшить, сформировать, следующие, пропустить рекламу,
+        на весь экран, сховати, приховати, шукати, сортувати, фільтр, фільтрувати, наступна,
+        наступний, попередня, попередній, оновити, розгорнути, згорнути, відтворити, слухати,
+        читати, вибрати, обрати, порівняти, відстежити, детальніше, субтитри, на весь екран,
+        εμφάνιση, προβολή, απόκρυψη, αναζήτηση, εύρεση, ταξινόμηση, φίλτρο, φιλτράρισμα, επόμενο,
+        επόμενη, προηγούμενο, προηγούμενη, ανανέωση, ανάπτυξη, σύμπτυξη, αναπαραγωγή, ανάγνωση,
+        επιλογή, σύγκριση, gizle, gör, incele, bul, genişlet, daralt, oynat, dinle, oku, seç,
+        karşılaştır, gözat, yakınlaştır, uzaklaştır, reklamı geç, عرض, إظهار, إخفاء, بحث, البحث,
+        فرز, ترتيب, تصفية, فلترة, التالي, التالية, السابق, السابقة, توسيع, طي, استماع, قراءة,
+        اختيار, مقارنة, تفاصيل, التفاصيل, المزيد, تكبير, تصغير, تخطي, مشاهدة, ملء الشاشة,
+        بملء الشاشة, الترجمة, הצג, הצגה, הסתר, חפש, חיפוש, מיין, מיון, סנן, סינון, הבא, הבאה, הקודם,
+        הקודמת, רענן, הרחב, כווץ, נגן, האזן, בחר, השווה, פרטים, מסך מלא, כתוביות, نمایش, جستجو,
+        فیلتر, بعدی, قبلی, مشاهده, پخش, انتخاب, مقایسه, جزئیات, بیشتر, تمام صفحه, xem, hiển thị, ẩn,
+        tìm kiếm, tìm, sắp xếp, lọc, tiếp theo, kế tiếp, làm mới, mở rộng, thu gọn, nghe, đọc, chọn,
+        so sánh, lihat, tampilkan, sembunyikan, cari, urutkan, saring, berikutnya, selanjutnya,
+        sebelumnya, muat ulang, perluas, ciutkan, putar, dengarkan, baca, pilih, bandingkan,
+        lewati iklan, papar, seterusnya, देखें, दिखाएं, छिपाएं, खोजें, फ़िल्टर, अगला, अगली, पिछला,
+        पिछली, सुनें, पढ़ें, चुनें, क्रमबद्ध, แสดง, ค้นหา, เรียงลำดับ, จัดเรียง, ตัวกรอง, ถัดไป,
+        ก่อนหน้า, รีเฟรช, ขยาย, เลือก, เปรียบเทียบ, รายละเอียด, เพิ่มเติม, เต็มจอ, ข้ามโฆษณา, 非表示,
+        探す, 次の, 前の, 比較, 折りたた, 全画面, 字幕, 再読み込み, 絞り込み, 並び替え, 読む, 聴く, 見る, 隐藏, 查找, 展开, 收起, 折叠, 播放, 选择,
+        比较, 对比, 放大, 缩小, 全屏, 跳过广告, 浏览, 顯示, 隱藏, 檢視, 搜尋, 尋找, 篩選, 重新整理, 收合, 選擇, 全螢幕, 略過廣告, 숨기기, 보이기, 찾기,
+        새로고침, 펼치기, 접기, 자세히, 확대, 축소, 전체화면, 전체 화면, 광고 건너뛰기, 둘러보기, 자막""",
     "leads": """
         =apply, =reply, =forward, =compose, =sign in, =log in, =login, =log on, =pause, =mute,
         =unmute, =restore, =restore down, =copy, skip+, =skip, watch video, start video,
@@ -5752,7 +5821,146 @@ LOOKING = {
         =zpět, =zavřít, =zrušit, =více, více+, =seznam, =geri, =kapat, =vazgeç, daha fazla+,
         =daha fazla, =harita, =liste
         =назад, =закрыть, =отмена, =далее, =ещё, =больше, =карта, =список, =закрити, =далі, 戻る,
-        閉じる, 返回, 关闭, 닫기""",
+        閉じる, 返回, 关闭, 닫기,
+        =hourly, =hours, =nearby, =following, =date grid, =price graph, =participants, =members,
+        =attendees, =guests, =followers, =comments, =replies, =reviews, =photos, =videos, =images,
+        =images only, =files, =folders, =documents, =downloads, =library, =playlists, =albums,
+        =artists, =songs, =favorites, =favourites, =bookmarks, =notifications, =contacts, =chats,
+        =calls, =updates, =activity, =history, =news, =categories, =category, =memory, =cpu, =disk,
+        =network, =size, =type, =author, =published, =modified, =sender, =subject, =amount, =number,
+        =status, =newest, =oldest, =cheapest, =subtitles, =captions, =speed, =quality, =legend,
+        =layers, =outline, =bullet list, =properties pane, =expand all, =collapse all, =high to low,
+        =low to high, =ledger, =agenda, =directions, =departures, =arrivals, =times, =prices,
+        =ranking, =standings, =lineup, =schedule, =timetable, =syllabus, =chapters, =page, =pages,
+        =results, =answers, =glossary, =dictionary, =keyboard shortcuts, =mitglieder, =gäste,
+        =kommentare, =bewertungen, =dateien, =ordner, =dokumente, =bibliothek, =favoriten,
+        =lesezeichen, =mitteilungen, =benachrichtigungen, =kontakte, =anrufe, =neuigkeiten,
+        =kategorien, =arbeitsspeicher, =größe, =typ, =absender, =betreff, =betrag, =nummer,
+        =neueste, =älteste, =günstigste, =untertitel, =qualität, =legende, =ebenen, =gliederung,
+        =abfahrten, =ankünfte, =preise, =zeiten, =fahrplan, =stundenplan, =inhalt, =kapitel,
+        =seiten, =ergebnisse, =route, =später, =alle, =alles einpassen, =stumm, =stummschalten,
+        =mikrofon stummschalten, =jour, =semaine, =mois, =année, =demain, =tableau, =commentaires,
+        =membres, =fichiers, =dossiers, =téléchargements, =favoris, =actualités, =taille, =nom,
+        =prix, =itinéraire, =horaires, =départs, =arrivées, =résultats, =sommaire, =chapitres,
+        =moins cher, =plus récents, =plus tard, =tout, =tous, =sous-titres, =couper le son,
+        =couper le micro, =profil, =boîte de réception, =día, =semana, =mes, =año, =ayer, =mañana,
+        =tabla, =gráfico, =comentarios, =miembros, =participantes, =archivos, =carpetas,
+        =documentos, =descargas, =favoritos, =notificaciones, =contactos, =novedades, =categorías,
+        =tamaño, =fecha, =nombre, =precio, =ruta, =horarios, =salidas, =llegadas, =resultados,
+        =índice, =capítulos, =páginas, =más barato, =más recientes, =todo, =todos, =subtítulos,
+        =silenciar, =perfil, =ajustes, =configuración, =oggi, =ieri, =domani, =giorno, =settimana,
+        =mese, =anno, =tabella, =foto, =video, =commenti, =recensioni, =membri, =partecipanti,
+        =file, =cartelle, =documenti, =preferiti, =notifiche, =contatti, =novità, =categorie,
+        =dimensione, =data, =nome, =prezzo, =percorso, =orari, =partenze, =arrivi, =risultati,
+        =capitoli, =pagine, =più recenti, =tutto, =tutti, =sottotitoli, =profilo, =impostazioni,
+        =descrizione, =cronologia, =hoje, =ontem, =amanhã, =tabela, =avaliações, =membros,
+        =ficheiros, =arquivos, =pastas, =transferências, =notificações, =contatos, =novidades,
+        =tamanho, =preço, =rota, =partidas, =chegadas, =mais recentes, =tudo, =legendas,
+        =definições, =configurações, =descrição, =histórico, =vandaag, =gisteren, =dag, =maand,
+        =jaar, =tabel, =grafiek, =foto's, =video's, =opmerkingen, =reacties, =beoordelingen, =leden,
+        =deelnemers, =bestanden, =mappen, =documenten, =favorieten, =meldingen, =contacten, =nieuws,
+        =categorieën, =grootte, =naam, =prijs, =tijden, =vertrek, =aankomst, =resultaten, =inhoud,
+        =hoofdstukken, =pagina's, =nieuwste, =goedkoopste, =alles, =ondertiteling, =dempen,
+        =profiel, =instellingen, =omschrijving, =geschiedenis, =overslaan, =later, =idag, =i dag,
+        =igår, =i går, =imorgon, =i morgen, =vecka, =uge, =uke, =månad, =måned, =år, =tabell,
+        =diagram, =foton, =billeder, =kommentarer, =recensioner, =anmeldelser, =medlemmar,
+        =medlemmer, =deltagare, =deltagere, =filer, =mappar, =mapper, =dokument, =dokumenter,
+        =favoriter, =favoritter, =aviseringar, =notifikationer, =varsler, =kontakter, =nyheter,
+        =nyheder, =kategorier, =storlek, =størrelse, =dato, =namn, =navn, =pris, =rutt, =rute,
+        =tider, =resultat, =resultater, =innehåll, =indhold, =innhold, =sidor, =sider, =nyast,
+        =billigast, =allt, =alla, =textning, =meny, =inställningar, =indstillinger, =innstillinger,
+        =beskrivning, =beskrivelse, =historik, =hem, =hjem, =inkorg, =indbakke, =innboks,
+        =hoppa över, =tänään, =eilen, =huomenna, =päivä, =viikko, =kuukausi, =vuosi, =kartta,
+        =luettelo, =taulukko, =kaavio, =kuvat, =kommentit, =arvostelut, =jäsenet, =osallistujat,
+        =tiedostot, =kansiot, =suosikit, =ilmoitukset, =yhteystiedot, =uutiset, =koko, =nimi,
+        =hinta, =päiväys, =reitti, =tulokset, =kaikki, =profiili, =valikko, =asetukset, =kalenteri,
+        =kuvaus, =historia, =etusivu, =takaisin, =ohita, =dziś, =dzisiaj, =wczoraj, =jutro, =dzień,
+        =tydzień, =miesiąc, =rok, =wykres, =zdjęcia, =filmy, =komentarze, =opinie, =członkowie,
+        =uczestnicy, =pliki, =foldery, =dokumenty, =pobrane, =ulubione, =powiadomienia, =kontakty,
+        =aktualności, =kategorie, =rozmiar, =nazwa, =cena, =trasa, =godziny, =odjazdy, =przyjazdy,
+        =wyniki, =rozdziały, =strony, =najnowsze, =najtańsze, =wszystko, =wszystkie, =napisy,
+        =ustawienia, =kalendarz, =opis, =pomiń, =później, =dane, =właściwości, =dnes, =včera,
+        =zítra, =zajtra, =den, =týden, =týždeň, =měsíc, =mesiac, =tabulka, =graf, =fotky, =videa,
+        =komentáře, =recenze, =hodnocení, =členové, =účastníci, =soubory, =súbory, =složky,
+        =stažené, =oblíbené, =oznámení, =novinky, =velikost, =název, =názov, =časy, =odjezdy,
+        =příjezdy, =výsledky, =kapitoly, =stránky, =nejnovější, =nejlevnější, =vše, =všechny,
+        =titulky, =nastavení, =nastavenia, =kalendář, =popis, =historie, =domů, =přeskočit,
+        =později, =publikováno, =späť, =zavrieť, =tegnap, =holnap, =nap, =hét, =hónap, =év, =térkép,
+        =táblázat, =képek, =videók, =hozzászólások, =vélemények, =tagok, =résztvevők, =fájlok,
+        =mappák, =dokumentumok, =kedvencek, =értesítések, =névjegyek, =hírek, =méret, =név,
+        =útvonal, =eredmények, =oldalak, =legújabb, =legolcsóbb, =összes, =beállítások, =naptár,
+        =leírás, =előzmények, =vissza, =bezárás, =kihagyás, =később, =azi, =mâine, =zi, =săptămână,
+        =lună, =hartă, =grafic, =fotografii, =comentarii, =recenzii, =participanți, =fișiere,
+        =foldere, =documente, =favorite, =notificări, =contacte, =știri, =mărime, =nume, =preț,
+        =traseu, =rezultate, =pagini, =toate, =meniu, =setări, =descriere, =istoric, =înapoi,
+        =închide, =anulează, =omite, =mai târziu, =preț crescător, =preț descrescător, =danas,
+        =jučer, =sutra, =dan, =tjedan, =mjesec, =godina, =tablica, =fotografije, =komentari,
+        =recenzije, =članovi, =datoteke, =mape, =dokumenti, =favoriti, =obavijesti, =kontakti,
+        =vijesti, =veličina, =naziv, =cijena, =rezultati, =sve, =izbornik, =postavke, =povijest,
+        =natrag, =zatvori, =odustani, =preskoči, =kasnije, =danes, =nazaj, =zapri, =prekliči,
+        =nastavitve, =koledar, =meni, =днес, =седмица, =месец, =списък, =снимки, =коментари,
+        =настройки, =календар, =профил, =меню, =затвори, =отказ, =пропусни, =по-късно, =сегодня,
+        =вчера, =завтра, =день, =неделя, =месяц, =год, =таблица, =график, =диаграмма, =фото, =видео,
+        =комментарии, =отзывы, =участники, =файлы, =папки, =документы, =загрузки, =избранное,
+        =уведомления, =контакты, =новости, =категории, =размер, =дата, =имя, =название, =цена,
+        =маршрут, =расписание, =время, =результаты, =содержание, =главы, =страницы, =новые,
+        =дешевле, =все, =субтитры, =профиль, =календарь, =описание, =история, =главная, =пропустить,
+        =позже, =входящие, =свойства, =обзор, =сьогодні, =вчора, =тиждень, =місяць, =рік, =мапа,
+        =таблиця, =графік, =відео, =коментарі, =відгуки, =учасники, =файли, =документи,
+        =завантаження, =обране, =сповіщення, =контакти, =новини, =категорії, =розмір, =назва, =ціна,
+        =розклад, =результати, =усі, =профіль, =налаштування, =опис, =історія, =головна,
+        =пропустити, =пізніше, =скасувати, =σήμερα, =χθες, =αύριο, =ημέρα, =εβδομάδα, =μήνας, =έτος,
+        =χάρτης, =λίστα, =πίνακας, =φωτογραφίες, =σχόλια, =κριτικές, =μέλη, =συμμετέχοντες, =αρχεία,
+        =φάκελοι, =έγγραφα, =αγαπημένα, =ειδοποιήσεις, =επαφές, =νέα, =μέγεθος, =ημερομηνία, =όνομα,
+        =τιμή, =διαδρομή, =αποτελέσματα, =όλα, =προφίλ, =μενού, =ρυθμίσεις, =ημερολόγιο, =περιγραφή,
+        =ιστορικό, =πίσω, =κλείσιμο, =άκυρο, =παράλειψη, =αργότερα, =bugün, =dün, =yarın, =gün,
+        =hafta, =ay, =yıl, =tablo, =grafik, =fotoğraflar, =videolar, =yorumlar, =üyeler,
+        =katılımcılar, =dosyalar, =klasörler, =belgeler, =indirilenler, =favoriler, =bildirimler,
+        =kişiler, =haberler, =kategoriler, =boyut, =tarih, =ad, =fiyat, =saatler, =sonuçlar,
+        =sayfalar, =en yeni, =en ucuz, =tümü, =hepsi, =ayarlar, =takvim, =açıklama, =geçmiş,
+        =ana sayfa, =atla, =sonra, =اليوم, =أمس, =غدا, =يوم, =أسبوع, =شهر, =سنة, =خريطة, =الخريطة,
+        =قائمة, =القائمة, =جدول, =صور, =الصور, =فيديو, =تعليقات, =التعليقات, =الأعضاء, =المشاركون,
+        =الملفات, =المجلدات, =المستندات, =المفضلة, =الإشعارات, =جهات الاتصال, =الأخبار, =الحجم,
+        =التاريخ, =الاسم, =السعر, =المسار, =النتائج, =الكل, =الملف الشخصي, =الإعدادات, =التقويم,
+        =الوصف, =السجل, =الرئيسية, =رجوع, =إغلاق, =إلغاء, =لاحقا, =היום, =אתמול, =מחר, =יום, =שבוע,
+        =חודש, =שנה, =מפה, =רשימה, =טבלה, =תמונות, =סרטונים, =תגובות, =ביקורות, =חברים, =משתתפים,
+        =קבצים, =תיקיות, =מסמכים, =מועדפים, =התראות, =אנשי קשר, =חדשות, =גודל, =תאריך, =שם, =מחיר,
+        =מסלול, =תוצאות, =הכל, =פרופיל, =תפריט, =הגדרות, =לוח שנה, =תיאור, =היסטוריה, =בית, =חזרה,
+        =סגור, =ביטול, =דלג, =אחר כך, =עוד, =امروز, =هفته, =ماه, =سال, =نقشه, =فهرست, =تصاویر,
+        =نظرات, =تنظیمات, =تقویم, =خانه, =بازگشت, =بستن, =لغو, =hôm nay, =ngày, =tuần, =tháng, =năm,
+        =bản đồ, =danh sách, =bảng, =ảnh, =bình luận, =đánh giá, =thành viên, =tệp, =thư mục,
+        =tài liệu, =yêu thích, =thông báo, =danh bạ, =tin tức, =kích thước, =tên, =giá, =kết quả,
+        =tất cả, =hồ sơ, =cài đặt, =lịch, =mô tả, =lịch sử, =trang chủ, =quay lại, =đóng, =hủy,
+        =bỏ qua, =để sau, =mới nhất, =phát, =hari ini, =kemarin, =besok, =hari, =minggu, =bulan,
+        =tahun, =peta, =daftar, =komentar, =ulasan, =anggota, =peserta, =berkas, =folder, =dokumen,
+        =favorit, =notifikasi, =kontak, =berita, =ukuran, =tanggal, =nama, =harga, =hasil, =semua,
+        =pengaturan, =deskripsi, =riwayat, =beranda, =kembali, =tutup, =batal, =lewati, =nanti,
+        =terbaru, =termurah, =आज, =दिन, =सप्ताह, =महीना, =साल, =मानचित्र, =सूची, =फ़ोटो,
+        =टिप्पणियां, =सदस्य, =फ़ाइलें, =सेटिंग, =कैलेंडर, =विवरण, =इतिहास, =वापस, =बंद करें,
+        =रद्द करें, =วันนี้, =วัน, =สัปดาห์, =เดือน, =ปี, =แผนที่, =รายการ, =รูปภาพ, =ความคิดเห็น,
+        =สมาชิก, =ไฟล์, =โฟลเดอร์, =เอกสาร, =การตั้งค่า, =ปฏิทิน, =โปรไฟล์, =ประวัติ, =หน้าแรก,
+        =กลับ, =ย้อนกลับ, =ยกเลิก, =ข้าม, =เมนู, =ทั้งหมด, =เล่น, =ฟัง, =อ่าน, =ดู, =ล้างตัวกรอง,
+        =今日, =明日, =日, =週, =月, =年, =地図, =写真, =動画, =コメント, =口コミ, =メンバー, =参加者, =ファイル, =フォルダー, =お気に入り,
+        =通知, =連絡先, =ニュース, =サイズ, =日付, =名前, =価格, =経路, =結果, =すべて, =プロフィール, =メニュー, =設定, =カレンダー, =説明,
+        =履歴, =ホーム, =キャンセル, =スキップ, =後で, =再生, =一時停止, =新着順, =価格の安い順, =ミュート, =今天, =昨天, =明天, =周, =地图,
+        =照片, =图片, =视频, =评论, =成员, =参与者, =文件, =文件夹, =文档, =下载内容, =收藏, =联系人, =新闻, =大小, =日期, =名称, =价格,
+        =路线, =结果, =全部, =个人资料, =菜单, =设置, =日历, =描述, =历史记录, =首页, =取消, =跳过, =稍后, =以后再说, =最新, =暂停, =静音,
+        =字幕, =地圖, =圖片, =影片, =留言, =成員, =檔案, =資料夾, =行事曆, =歷史記錄, =首頁, =略過, =稍後, =오늘, =어제, =내일, =일, =주,
+        =월, =년, =지도, =사진, =동영상, =댓글, =리뷰, =멤버, =참가자, =파일, =폴더, =문서, =즐겨찾기, =알림, =연락처, =뉴스, =크기, =날짜,
+        =이름, =가격, =경로, =결과, =전체, =프로필, =메뉴, =설정, =캘린더, =설명, =기록, =홈, =뒤로, =취소, =건너뛰기, =나중에, =재생,
+        =일시정지, =음소거, =최신순, =낮은 가격순, =graph, =hour, =lyrics, =ruler, =gridlines, =zoom in, =zoom out,
+        =actual size, =stündlich, =lineal, =vergrößerung, =alphabetisch, =plein écran,
+        =pantalla completa, =dettaglio, =schermo intero, =detalhe, =ecrã inteiro, =tela cheia,
+        =volledig scherm, =undertexter, =helskärm, =undertekster, =fuld skærm, =fullskjerm, =tiedot,
+        =tekstitykset, =koko näyttö, =pełny ekran, =celá obrazovka, =részletek, =feliratok,
+        =teljes képernyő, =detalii, =crescător, =descrescător, =subtitrări, =ecran complet,
+        =detalji, =cijeli zaslon, =полный экран, =φίλτρα, =λεπτομέρειες, =περισσότερα, =υπότιτλοι,
+        =πλήρης οθόνη, =altyazılar, =tam ekran, =bộ lọc, =chi tiết, =toàn màn hình, =phụ đề,
+        =lainnya, =selengkapnya, =layar penuh, =never allow, =nie zulassen, =ne jamais autoriser,
+        =nunca permitir, =non consentire mai, =nooit toestaan, =from, =received, =von, =empfänger,
+        =expéditeur, =reçu, =erhalten, =de, =remitente, =eine woche vor, =eine woche zurück,
+        =einen monat vor, =einen monat zurück, =einen tag vor, =einen tag zurück, =nächster tag,
+        =semaine suivante""",
 }
 # Verbs of labels that do something, beside those of COMMANDS and of tasks (see VERBS): asked about
 # where the task bids nothing, or something else.
@@ -5852,6 +6060,7 @@ ACTING = {
         承認, 確定, 確認, 取り消, 取消, 申請, 登録, 承諾, 拒否, 解約, 署名, 批准, 确认, 撤销, 保存,
         签署, 拒绝, 申请, 승인, 확인, 취소, 해지, 신청, 삭제, 등록, 거부, 서명"""
 }
+NO_BLANKS = "\u0e00"  # from here on, Thai and what comes behind it, none stand between words
 BUTTON_WORDS = frozenset("the btn button schaltflache knopf bouton boton przycisk".split())
 
 
@@ -5861,7 +6070,7 @@ def phrases_of(table: str) -> Mapping[str, Sequence[str]]:
     phrases: dict[str, list[str]] = {}
     for phrase in [fold(text) for text in re.split("[,\n]", table) if text.strip()]:
         said = phrase[1:] if phrase[0] == "=" else phrase.removesuffix("+")
-        first = "" if phrase >= "\u1100" else said.split()[0]
+        first = "" if phrase >= NO_BLANKS else said.split()[0]
         phrases.setdefault(first, []).append(phrase)
     return phrases
 
@@ -5872,7 +6081,7 @@ def says(clause: str, phrase: str) -> bool:
         return clause == phrase[1:]
     if phrase[-1] == "+":
         return clause.startswith(f"{phrase[:-1]} ")
-    if phrase >= "\u1100":  # no blanks between words
+    if phrase >= NO_BLANKS:
         return phrase in clause
     if " " in phrase:
         return f" {phrase} " in f" {clause} "
@@ -6234,9 +6443,9 @@ unknown | bidden= | label=<TO_DO> | does=<PRESSES>|enter|space | dialog=(?!left)
      | in=(split )?button|menu item|control|switch | program=(?!<EXPLORER>).*
 unknown | bidden= | program=<BROWSERS>|<CHATS>|<MAILS> | does=<A_CLICK>|space | toggles=yes
      | in=(split )?button | looks=
-unknown | program=<BROWSERS> | acts=yes | wanted= | does=<PRESSES>|enter|space | dialog=(?!left).*
-     | in=(split )?button|menu item|control|switch
-     | label=(?!(.*\n)?(<LOOKS>|<DONE>|[^$€£¥₽a-z\n]*\d[^$€£¥₽a-z\n]*)$).+
+unknown | wanted= | looks= | does=<PRESSES>|enter|space | in=(split )?button|menu item|control|switch
+     | dialog=(?!left).* | owned= | program=(?!<EXPLORER>|<EDITORS>).*
+     | label=(?!(.*\n)?(<LOOKS>|<DONE>|<ADDS_A_ROW>|<AN_ITEM>)$).+
 unknown | bidden= | program=<BROWSERS>|<CHATS>|<MAILS> | does=<PRESSES>|enter|space | acts=yes
      | in=image|text|group | dialog=(?!left).* | label=(.*\n)?(\S+ ){,5}\S+
 unknown | bidden= | program=<BROWSERS>|<MAILS> | does=<PRESSES>|enter | in=(hyper)?link | looks=
@@ -6723,7 +6932,7 @@ def is_announced(attempt: Attempt, label: str) -> bool:
     goes_on = has_form("GOING", label)
     if not label or is_in_task(label, attempt.task, ANSWERING_WORDS):
         return False
-    said = re.escape(label) if label >= "\u1100" else rf"\b{re.escape(label)}\b"
+    said = re.escape(label) if label >= NO_BLANKS else rf"\b{re.escape(label)}\b"
     texts = [fold(one.name) for one in attempt.inside if one.role in ("text", "group", "pane")]
     return any(
         len(text) > len(label) + ANNOUNCED_LEAST
