@@ -4761,8 +4761,8 @@ SYSTEM_SHOWS (?!(explorer|help|tasklist|systeminfo|hostname)\S*\s)(<BUILT_IN>|he
 PATH_SHELLS (powershell\w*|pwsh|bash|zsh|fish|wsl\w*|mintty|git-bash|ubuntu\w*|debian|mingw\d*)
 SHOWN_ARGUMENTS (\s(?!\S*(//|\\\\|::))(-{0,2}(all|s?h|oneline|stat|name-only|l?al?|[1-9]\d*|recurse
     |force|file|directory|name|filter|path|tail|first|last|descending|property|unique|autosize|n)
-    |/(\w|all)|[\w.*~^:][\w.*~^:\\/,-]*))*
-SHELL_SHOWS ((<SYSTEM_SHOWS>|ls|pwd|clear|cat|g(ci|c|l|ps|sv)|get-(childitem|content|location
+    |/(\w|all|[a-z]{2,}(/[\w.*-]+)+)|[\w.*~^:][\w.*~^:\\/,-]*))*
+SHELL_SHOWS ((<SYSTEM_SHOWS>|ls|pwd|clear|cat|g(ci|c|l|ps|sv)|tail|head|get-(childitem|content|location
     |process|service|date|help|item|command|history)|df|du|free|uptime|uname|id|top|ps|less|more
     |which|netstat|net use(?!\s)|docker (ps|images|version)|kubectl get|npm (ls|list)|pip3? list
     |(python3?|py|node|npm|git|pip3?|java|dotnet|go|docker) (--version|-v))<SHOWN_ARGUMENTS>)?(\s?\
@@ -4801,7 +4801,7 @@ RENAMING (shift\+)?f2|shift\+f6|<A_CLICK>\(.*\b(rename|umbenennen|renommer|cambi
 TELLS_OTHERS bericht(en)?|skriv|schreib\w*|write|type|messages?|nachricht(en)?|mensajes?|messaggio
     |wiadomosc|comments?|kommentar\w*|repl(y|ies)|antwort\w*
 # Fields that only find something; a field of messages is none, whatever else its name holds.
-FINDING (?!.*\b(or|oder|ou|o|eller|of|albo|type|write|schreib\w*|skriv|stuur|comment\w*|kommentar\w*
+FINDING query|(?!.*\b(or|oder|ou|o|eller|of|albo|type|write|schreib\w*|skriv|stuur|comment\w*|kommentar\w*
     |reply)\b)(search|suche|suchen|durchsuch\w*|find|rechercher|buscar|cerca|zoek|zoeken|pesquisar
     |szukaj)\b.*|(?!.*\b(<TELLS_OTHERS>)\b)((cerca|zoek\w*|sok|sog|pesquis\w*|hledat|hae|ara
     |keres(es|d)?|cauta|iskat|otsi)\b.*|.*(\b(search|(durch)?such(en|feld|begriff|st)?|\w*
@@ -4852,9 +4852,15 @@ AT_ONCE .*((<CLICKING>)[^;]{,90}(<NOW>)|(<NOW>)[^;]{,90}(<CLICKING>)|\b((no
     |immediately|within)|(changes?|changed|selections?|visibility|anderung\w*|andringen|modifiche
     |endring\w*) (\w+ )?(at once|immediately|sofort|direkt|subito)|mit klick|mit (dem|einem) klick
     |one[- ]click (buy|purchase|order)\w*|sofortkauf|auto[- ]commit)\b).*
-LAST_STEP .*\b((last|final) step|letzter schritt|letzte seite|derniere etape|ultimo pas(o|so)
+LAST_STEP .*\b((agree to|accept) [^;]{,30}terms|(stimme|akzeptiere) [^;]{,30}(agb|bedingungen)
+    |accepte les conditions|acepto los terminos|(last|final) step|letzter schritt|letzte seite|derniere etape|ultimo pas(o|so)
     |krok ostatni|laatste stap|sista steget|(step|schritt|etape|paso|passo|krok|stap)\s
     (?P<last>\d{1,2})\s?(of|von|sur|de|di|z|van|/)\s?(?P=last))\b.*
+MACROS_OFF .*(ma[ck]ro\w*|makpo\w*|宏|マクロ|매크로)[^;]{,40}(disabl|deakt|deshab|desab|disatt|desact|uitges
+    |wylacz|zakaza|devre|otkл|inaktiv|slaet fra|poistettu|禁用|無効|사용 안).*
+# Pages and programs that get what is typed into them while it is typed, or to answer it.
+ASSISTANTS .*\b(deepl|translat\w*|ubersetz\w*|traduct\w*|chatgpt|claude|gemini|copilot|perplexity
+    |grammarly|languagetool|quillbot)\b.*
 ABOUT_TO .*\b((you are|you're) about to|sie sind dabei|vous etes sur le point|esta a punto de
     |stai per|u staat op het punt)\b.*
 GOING got it|understood|i understand|verstanden|alles klar|procedi|proceder|next|continue|done
@@ -4939,7 +4945,7 @@ CALL_SHOWS ((show|open|hide) )?(chat|people|participants|view|more( actions| opt
     |personen|ansicht|weitere aktionen|mehr|notes|notizen|details?|settings|einstellungen|gallery
     |galerie|speaker|apps|calendar|kalender|activity|aktivitat|teams|files|dateien|search|suchen?
     |close|schliessen|cancel|abbrechen|back|zuruck|help|hilfe|minimi[sz]e|maximi[sz]e|restore|info
-    |meeting (info|details)|mute( \S+){,3}|stummschalten|captions|zoom (in|out)|full ?screen
+    |meeting (info|details)|mute( \S+){,3}|(\S+ ){,2}(stummschalten|stumm)|couper (le son|le micro)|silenciar.*|captions|zoom (in|out)|full ?screen
     |vollbild)
 # What in a window of mails only fetches, shows, leads on or begins a letter.
 FETCHES (send ?/ ?receive|senden ?/ ?empfangen
@@ -4986,6 +4992,8 @@ WEIGHTY (?!(?!.*(checkout|kasse|paypal)).*power ?bank).*(\b|online)(bank\w*|\w*s
 LEDGERS (exodus|ledger live|electrum.*|atomic.*|wasabi.*|binance|metatrader\w*|terminal64
     |tradingview|tws|thinkorswim|sap\w*|koaeinst|datev\w*|lx\w*|lexware\w*|.*(dynamics|navision|sage
     |quickbooks).*)\.exe
+# Transactions that display, whose numbers end in 3.
+SAP_SHOWS (?i:[a-z]{2}\d?3n?\s*$)
 LEDGERS_LOOK sap easy access.*|.*\b(display|anzeigen|list|liste)\b.*
 REMOTES (mstsc|msrdc\w*|vmware\w*|vmconnect|virtualboxvm|wfica32|cdviewer|anydesk|teamviewer\w*
     |\w{,20}vnc\w{,20}|rustdesk|quickassist|parsecd?)\.exe
@@ -5051,16 +5059,17 @@ RANGE (?i:(.*!)?\$?[a-z]{1,3}(\$?\d{1,7}(:\$?[a-z]{1,3}\$?\d{1,7})?|:\$?[a-z]{1,
 FILTERS [^.]*filter[^.]*
 CELLS data item|cell|table row
 FIELDS_THERE edit|combo box|document|field
+# A value that a list is narrowed by, with how many have it.
+COUNTED [^;]{1,60}[ (]\d[\d.,]*\)?
 # Programs that make and show music, pictures, films, drawings and notes, and games.
 MAKERS (ableton live.*|fl(64)?|cubase\w*|bitwig.*|studio one|musescore\w*|sibelius|dorico\w*
     |guitarpro\w*|virtualdj|traktor.*|rekordbox|serato.*|mixxx|ocenaudio|lightroom|capture ?one
-    |darktable|rawtherapee|coreldrw|afphoto|affinity.*|clipstudiopaint|aseprite|kdenlive|shotcut
+    |darktable|rawtherapee|reaper|adobe premiere pro|afterfx|resolve|illustrator|indesign|coreldrw|afphoto|affinity.*|clipstudiopaint|aseprite|kdenlive|shotcut
     |openshot\S*|vegas\d*|camtasia\S*|sweethome3d|radiantviewer|stellarium|winmine|minesweeper
     |solitaire|sol|freecell|spider\w*|mahjong)\.exe
 # Such as have a line for commands, scripts or macros, too.
-DRAWS (acad|librecad|qcad|freecad|bricscad|draftsight|zwcad|rhino|sketchup|sldworks|revit|inventor
-    |archicad|qgis\S*|imagej\S*|fiji\S*|illustrator|indesign|adobe premiere pro|afterfx|resolve
-    |geogebra|digikam|figma)\.exe
+DRAWS (acad|acadlt|librecad|qcad|freecad|bricscad|draftsight|zwcad|rhino|sketchup|sldworks|revit|inventor
+    |archicad|qgis\S*|imagej\S*|fiji\S*|geogebra|digikam|figma)\.exe
 # Programs of which the rules know what they do, or which only show or edit a document.
 KNOWN_PROGRAMS <BROWSERS>|<CHATS>|<MAILS>|<EXPLORER>|<EDITORS>|<STUDIOS>|<TERMINALS>|<START>
     |<LAUNCHERS>|<SYSTEM_TOOLS>|<FILERS>|<REMOTES>|<SAFES>|<ADMINS>|<WARDENS>|(acrord32|acrobat
@@ -5091,7 +5100,7 @@ LOOKS (?!(?!.{4,9} (and|und) (replace|ersetzen)\W*$).*\b(and|und|then|et|oder|or
     |buscar|siguiente|ayuda|nuevo|elegir)(\s\S+){,3}\W*|(back|home|refresh|reload|bold|italic
     |underline|copy( link| text| path)?|undo|redo|today|menu|preview|full ?screen|log ?in|sign in
     |minimi[sz]e|maximi[sz]e|restore|close|cancel|play|pause|mute|save( as| changes)?
-    |open( file| folder| recent| image| document)?|file|format|tools|window|layout|design|review
+    |open( file| folder| recent| image| document)?|format|tools|window|layout|design|review
     |favorites|bookmarks|history|cut|paste|zuruck|weiter|aktualisieren|(large|small|extra large
     |medium) icons|list|tiles|thumbnails|first|last|up|down|left|right|day|week|month|year
     |customers?|contacts?|products?|items?|orders?|invoices?|reports?|documents?|files?|folders?
@@ -5117,7 +5126,7 @@ FORM_GOES_ON (?!(save|add|edit|insert|import|export|rename|attach|increase|decre
     |exportieren|einfugen|bearbeiten|enregistrer|ajouter|modifier|guardar|anadir|editar
     |agregar|aggiungi|adicionar|dodaj|tilfoj|pridat|hozzaadas|adauga|ekle)\b)(<LOOKS>)
 # Buttons that stand for what they name: numbers, dates, times and shares, as of an appointment.
-AN_ITEM [^$€£¥₽a-z\n]*\d[^$€£¥₽a-z\n]*|[^\n]*, [^\n]*\d:\d\d[^\n]*|\S+ \d{1,3} ?%
+AN_ITEM [mhdw]n?\d{1,2}|[^$€£¥₽a-z\n]*\d[^$€£¥₽a-z\n]*|[^\n]*, [^\n]*\d:\d\d[^\n]*|\S+ \d{1,3} ?%
     |([\w-]+,? (den )?)?\d{1,2}\.?( de| of)? \w+\.?,?( de)? (19|20)\d\d|\d{4}年\d.*
     |\w+ (category|kategorie)
 # Buttons that make a form longer.
@@ -5129,7 +5138,7 @@ FREE_KEYS .*\bwin\b.*|((ctrl|shift|alt)\+)*(ctrl|shift|alt|tab|home|end|left|rig
     |escape|f10|f1|f3)|ctrl\+[acfp]|shift\+(f10|.)|ctrl\+insert|alt\+\w
 # Menus that stand for what they hold, a window's buttons, and saving: what is typed over is asked
 # about before.
-WHOLE_MENUS (restore|highlight|save( as)?|speichern( unter)?|enregistrer|guardar|edit|insert
+WHOLE_MENUS (restore|file|highlight|save( as)?|speichern( unter)?|enregistrer|guardar|edit|insert
     |bearbeiten|einfugen|edition|insertion|editar|insertar)
 WEIGHTY_FORMS .*(merge|send|mail|options|trust|protect|passwor|encrypt|permission|shar(e|ing)
     |connect|quer(y|ies)|macro|publish|seriendruck|senden|optionen|schutz|kennwort|freigabe|verbind
@@ -5269,9 +5278,14 @@ CLAUSES (?i:(?<!\bmr)(?<!\bdr)(?<!\bst)(?<!\bmrs)[,:.!?](?=\s|$)|[;()…¿¡\n]|
     |und|och|og|oraz|ve|et|y(?! a\b| a-t)|e|or|oder|ou|o|but|aber|mais|pero|then|while|dann|danach
     |anschliessend|anschließend|puis|ensuite|luego|despues|después)(?!\S))
 # Where a link leads that does something instead of showing a page.
-ACTING_LINK (?i:javascript:.*|[^#]*#|.*[?&;](action|act|do|op|cmd|command|task|method|_method)=.*
+ACTING_LINK (?i:javascript:.*|[^#]*#|.*[?&;](act|a[ck]tion|acci[oó]n|azione|acao|do|op|cmd|command|task
+    |method|_method)=.*
     |.*[?&;/](\w{,9}nonce|\w{,9}token|csrf\w{,9}|sesskey|formkey|crumb)=.*|mailto:.*|tel:.*
     |(?!https?:|ftp:|file:|about:)[a-z][\w.+-]{2,20}:.*)
+# The same whatever a label says: what it holds is a script, or its address deletes or agrees.
+HARMING_LINK (?i:(java)?script:.*|.*\bsubmitform\b.*|.*[?&]confirm(ed)?=(1|y|true).*|.*[/=](delete
+    |remove|destroy|erase|unsubscribe|revoke|approve|l(oe|ö)schen|entfernen|supprimer|eliminar
+    |borrar|elimina|usun|smazat)([/?&#].*|$))
 # German verbs with a prefix, such as the last word of "Anzeige aufgeben".
 COMPOUNDS (auf|ab|an|ein|aus|zu(ruck)?|ver|ent|um|vor|nach|los|fest|frei|weg|bei)
     (?!\w*(ung|heit|keit|schaft|ion|tat|lag|gab|sicht|zeig|such|les|seh|schau|blend|bericht)en$)
@@ -5358,9 +5372,10 @@ PREFERENCES (.*\b)?(privacy|privatsphare|billing|notifications?|who can .*|secur
 # Words of buttons that find what was chosen before, and of what steers what plays.
 FINDS search|find|zoek(en)?|szukaj|cerca|pesquisar|hledat|show(?! (more|less|menu
     |all|details|password)\b)|go(?! (to|back|home)\b)|suche|suchen|finden?|zeigen?|anzeigen|los
-    |(re)?cherche[rz]|trouver|afficher|voir|buscar|encontrar|mostrar|ver
+    |(re)?cherche[rz]|trouver|afficher|voir|buscar|encontrar|mostrar|ver|track|look ?up|vyhledat|hae|sok|sog
+    |cauta|ara|znajdz|пoиck|haиtи|зhaиtи|biдcteжиtи
 LEADS_ON (.*; )?((<TAKES_OVER>|ok)|(?![^;]*\b(tabs?|onglets?|pestanas?|google
-    |url)\b)((<FINDS>)\b[^;]*|[^;]*\s(<FINDS>)\W*))(; .*)?
+    |url)\b)((<FINDS>)\b[^;]*|[^;]*\s(<FINDS>)\W*|[^;]*(検索|搜索|搜尋|검색)))(; .*)?
 PLAYS seek\w*|scrub\w*|progress|volume|playback|lautstarke|fortschritt|wiedergabe|progression
     |lecture|volumen|progreso|reproduccion
 # What tells others what one thinks of them: alone, before a name or behind one.
@@ -6216,7 +6231,7 @@ answer | dialog=asks | does=<A_CLICK>|space | in=(?!tabs?$|checkbox|radio|text|l
 answer | dialog=asks | text=.+
 answer | unanswered=yes | dialog=|line | does=<A_CLICK> | label=<AGREEING>
 answer | dialog=|line|asks | does=<PRESSING> | program=<WARDENS>
-answer | decides=yes | does=<A_CLICK>|space | in=(split )?button
+answer | decides=yes | does=<A_CLICK>|space | in=(split )?button | looks=|leads
      | label=(?!(.*\n)?(<FORM_GOES_ON>)$).+
 answer | decides=yes | does=<A_CLICK>|space | in=(split )?button | control=unnamed | label=
 answer | decides=yes | does=enter|alt\+\w | owned=yes
@@ -6365,7 +6380,7 @@ share | title=(\w+\s)?(share|sharing|teilen|freigeb\w*|freigabe|partag\w*|compar
      | program=(?!<BROWSERS>|<EDITORS>|<MAILS>|<EXPLORER>).* | does=<A_CLICK>|enter|space
      | in=(list|menu) item|(split )?button|link | control=(?!<LEAVING>$).+
 share | program=<CHATS>|(obs(32|64)?|streamlabs.*|xsplit.*)\.exe | does=<A_CLICK>|enter|space
-     | dialog=(?!left).* | label=(.*\n)?(?!mute\b|stummschalt)(<SCREENS>)
+     | dialog=(?!left).* | label=(.*\n)?(?!mute\b|.*stumm)(<SCREENS>)
      | in=(split )?button|(list|menu) item|tab|image|pane|group|
 share | program=<CHATS> | title=<CALLS> | does=<A_CLICK>|enter|space | dialog=(?!left).*
      | in=(split )?button|(list|menu) item | control=(?!(<CALL_SHOWS>)\W*(,.*)?$).+
@@ -6399,7 +6414,8 @@ share | text=.+ | named= | line=<ADDRESSEE> | title=<RULES>
 # Assistants that install or remove something, and what their last page says.
 install | bidden= | title=(.*\W)?(set-?up|install\w*|uninstall\w*|wizard|update\w*|assistent
     |einrichtung\w*|deinstall\w*|assistant|asistente)\b.* | does=<A_CLICK>|enter|space
-     | in=(split )?button | label=(.*\n)?<GOES_ON_THERE>\W*
+     | in=(split )?button | label=(.*\n)?<GOES_ON_THERE>\W* | program=(?!<EDITORS>).*
+     | about=(?!.*\b(welcome|willkommen|bienvenu|bienvenid|benvenut|witaj|velkommen|valkommen)).*
 install | does=<A_CLICK>|enter|space | in=(split )?button
      | about=.*\b(ready to (install|uninstall|remove|delete|update|format|begin|start)|(click|press
     |choose)\W?(install|next|finish|start|ok)\W? to (?!continue)|bereit (zur|zum) \w+|(bereit
@@ -6541,7 +6557,7 @@ run | program=<STUDIOS> | does=((ctrl|shift)\+)?f5|f[89]|(ctrl\+)?shift\+f10|ctr
     |shift\+enter|alt\+shift\+(e|f9|f10)
 run | program=<STUDIOS> | does=ctrl\+enter | holds=(?!<READS_ONLY>$).+
 run | program=<STUDIOS> | does=ctrl\+enter | holds= | line=(?!<READS_ONLY>$).*
-file | text=.+ | named= | control=<STARTED>
+file | text=.+ | named= | control=<STARTED> | program=(?!<DRAWS>).*
 file | text=.+ | named= | program=<EXPLORER> | in=edit|field | control=(?!<SEARCHING>).* | runner=
      | line=<RUNNABLE>
 file | does=ctrl\+(shift\+)?s | file=<SCRIPT_TITLES> | program=(?!<BROWSERS>|<MAILS>).*
@@ -6568,7 +6584,7 @@ weighty | title=<WEIGHTY> | program=<BROWSERS> | does=<A_CLICK> | in=(hyper)?lin
 weighty | program=<LEDGERS> | title=(?!<LEDGERS_LOOK>$).* | enters=yes | control=(?!<FINDING>).*
 weighty | program=<LEDGERS> | does=ctrl\+s|ctrl\+shift\+[sp]|(shift\+)?f([25689]|1[0-2])
 weighty | program=<LEDGERS> | does=<A_CLICK>|space | in=(split )?button|menu item
-     | dialog=(?!left).* | looks=|leads | label=.+
+     | dialog=(?!left).* | looks=|leads | label=(?!(.*\n)?[mhdw]n?\d{,2}$).+
 weighty | program=<REMOTES> | does=<A_CLICK>|enter|space | in=(split )?button | dialog=(?!left).*
 weighty | program=<REMOTES> | in=<UNTOLD>|image|control | does=<PRESSES>|drag|space|(shift\+)?.|win
     |win\+.*|alt\+(?!tab$).*|ctrl\+(?!([acf]|home|end|tab)$).+|f\d+|backspace|insert
@@ -6606,10 +6622,25 @@ address | program=<BROWSERS> | does=<A_CLICK>|space | in=button
      | control=go to .*address.*|.*adresse gehen|aller .*adresse.*
 send | owned=yes | program=<BROWSERS> | title=<UPLOADS> | does=(double|triple)_click|alt\+o
 send | program=(filezilla|winscp)\.exe | does=enter|(double|triple)_click
+overwrite | program=(filezilla|winscp)\.exe | does=ctrl\+s
+unknown | holds=<HARMING_LINK> | does=<PRESSES>|enter|space | in=(hyper)?link|(split )?button|image
+answer | owned= | program=<BROWSERS> | in=(split )?button|(hyper)?link | does=<A_CLICK>|enter|space
+     | label=(.*\n)?<OKAY> | about=.*\d[.,]\d\d\b.*
+install | program=<EDITORS> | in=(split )?button | does=<A_CLICK>|enter|space | dialog=(?!left).*
+     | about=<MACROS_OFF> | looks=|leads | label=.+
+run | program=msaccess\.exe | in=(list|tree) item | does=(double|triple)_click|enter
+     | label=(?!(.*\n)?(tbl|frm|rpt|tab|form)).+
+weighty | program=<LEDGERS> | in=tree item | does=(double|triple)_click|enter
+share | program=<CHATS> | in=(list|tree) item|tab | does=<PRESSES>|enter
+     | control=.*\b(voice channel|sprachkanal|salon vocal|canal de voz|canale vocale|talekanal
+    |spraakkanaal|kanal glosowy)\b.*
+send | program=<CHATS> | in=image|list item | does=<PRESSES>|enter
+     | about=(.*; )?((search|suche|rechercher|buscar)\b[^;]*\b(tenor|giphy|gifs?)|trending gifs)\b.*
+share | program=<BROWSERS>|<CHATS> | title=<ASSISTANTS> | text=.{40,} | named=
 system | program=<EXPLORER> | title=<PANELS> | does=<A_CLICK>|enter|space | in=<PRESSED>
      | looks=|leads | label=(?!(.*\n)?(<PERSONAL>)$).+
-weighty | program=<LEDGERS> | enters=yes | line=\W*(/n|/o|=).*
-weighty | program=<LEDGERS> | enters=yes | holds=\W*(/n|/o|=).*
+weighty | program=<LEDGERS> | enters=yes | line=\W*(/n|/o|=)(?!<SAP_SHOWS>).*
+weighty | program=<LEDGERS> | enters=yes | holds=\W*(/n|/o|=)(?!<SAP_SHOWS>).*
 run | program=<BROWSERS>|<CHATS> | does=<A_CLICK>|enter | label=<SETUPS>
 file | bidden= | program=<BROWSERS>|<MAILS>|<CHATS> | does=<A_CLICK>|enter|space | in=(hyper)?link
     |(split )?button|menu item|image|control | dialog=(?!left).* | label=<DOWNLOADS>
@@ -6679,9 +6710,14 @@ unknown | plain= | owned= | does=alt\+[a-dgj-mp-suxyz]
 unknown | plain= | in=checkbox|switch | does=<A_CLICK>|space
      | about=(?!(.*; )?(<TAKES_OVER>)(; .*)?$).* | label=(?!(.*\n)?(<FORM_GOES_ON>|<PERSONAL>)$).+
 delete | plain= | in=(?!(<FIELDS_THERE>)$).* | does=<DELETE_KEYS>
+run | plain= | does=f10 | about=.*\bf10\b.*
 run | plain= | does=f[589]|f12|((ctrl|alt|shift)\+)+(f([35-9]|1[12])|enter)|ctrl\+(shift\+)?[er]
 unknown | plain= | in=(?!(<FIELDS_THERE>)$).*
      | does=(?!(<FREE_KEYS>)$)((ctrl|alt|shift)\+)+\S+|f[24-9]|f1[12]|insert|num\w+|add|subtract
+unknown | plain= | in= | does=ctrl\+a
+run | program=arduino.* | does=ctrl\+(shift\+)?u
+send | program=(githubdesktop|gitkraken|sourcetree|fork|tower)\.exe | does=ctrl\+(shift\+)?p
+system | program=taskmgr\.exe | does=alt\+e
 unknown | plain= | in=<ROWS> | does=space
 unknown | plain= | bidden= | enters=yes | in=edit|spinner | holds=.+ | control=(?!<SEARCHING>).*
 unknown | bidden= | in=(split )?button | control=unnamed | does=<PRESSES>|enter|space
@@ -6717,6 +6753,8 @@ unknown | bidden= | in=combo box | text=.+ | named= | about=(?!<LEADS_ON>$).*
 unknown | bidden= | in=checkbox|switch | does=<PRESSES>|space | dialog=(?!left).*
      | program=<BROWSERS>|<CHATS>|<MAILS> | about=(?!<LEADS_ON>$).*
      | control=(?!.*\b(<NARROWS>|<PLAYS>)\b).*
+unknown | bidden= | title=<PREFERENCES> | in=<CELLS> | program=<BROWSERS>
+     | does=(double|triple)_click|enter
 unknown | bidden= | title=<PREFERENCES> | in=list item|menu item | program=<BROWSERS>
      | does=<A_CLICK>|enter|space | dialog=(?!left).* | control=(?!.*\b(<NARROWS>)\b|<LEAVING>$).*
 unknown | bidden= | title=<PREFERENCES> | in=<CHOICES>|checkbox|switch
@@ -6747,6 +6785,14 @@ TOLD = rules_of(r"""
 unknown | wanted=told | in=(?!(<UNTOLD>)$).+
 unknown | program=<MAKERS> | does=<PRESSES>|drag | acts= | in=(?!(<UNTOLD>)$).+
 unknown | program=<DRAWS> | does=<PRESSES>|drag | acts= | in=button|tab|slider|tree item|checkbox
+unknown | program=<DRAWS> | does=ctrl\+\d
+unknown | plain= | bidden= | wanted=yes | acts= | in=(split )?button|menu item
+     | label=(.*\n)?\S+( \S+)?
+unknown | in=checkbox | control=<COUNTED> | about=(.*; )?<COUNTED>; (.*; )?<COUNTED>(; .*)?
+unknown | title=calculator|rechner|calculatrice|calculadora|calcolatrice | plain=yes
+send | bidden= | unsent= | enters=yes | line=[^?].* | program=<BROWSERS> | about=<LEADS_ON>
+answer | program=<EDITORS> | about=.*\b(continu\w* search\w*|weitersuchen|suche fortsetzen)\b.*
+move | title=<MAPS> | does=drag | program=<BROWSERS> | in=custom|control|pane|image|document|group
 unknown | program=<MAKERS> | in=pane|slider|image|group
      | does=drag|space|(shift\+)?[a-z]|ctrl\+([zydc]|plus|minus|[-=0]|numadd|numsubtract)
 move | program=<MAKERS> | does=drag | across=
@@ -6830,6 +6876,7 @@ address | program=<EXPLORER> | owned= | control= | line=\??[^?].*
 """)
 # What may be run without asking, since it certainly only shows something, as a folder does.
 SHOWING_ONLY = rules_of(r"""
+drawing | program=<DRAWS> | command=(?i)['_.]*(zoom|z|pan|regen|redraw)( [aewp])?
 program | runner=(?!web|shell).* | command=(?i)((c:[\\]windows|%windir%|%systemroot%)\\
     (system32\\)?)?<SHOWN_PROGRAMS>
 program | runner=(?!web|shell).* | command=(?i)(notepad|editor|write|wordpad|mspaint|paint)
@@ -7440,8 +7487,9 @@ def lines_run(attempt: Attempt, facts: Facts) -> Iterable[str]:
         values = [control.value for control in there if control.role in FIELDS]
         typed = line
         line = next(filter(None, values), typed)
-        # Explorer's bar may not yet tell what was typed.
-        if facts["runner"] == "address" and typed[:1] != UNKNOWN and typed not in line:
+        # A bar may not yet tell what was typed.
+        in_bar = facts["runner"] in ("address", "web") and typed[:1] != UNKNOWN
+        if in_bar and typed.strip() not in line:
             return [line.strip(), typed.strip()]
     return [line.strip() or UNKNOWN]  # a dialog has what it kept from the last time
 
