@@ -4361,7 +4361,10 @@ class Vocabulary:
         takes = [*chain(*shown.values())]
         unfit = by_model and tool.name in _AS_DONE and self.unfit(tool.name, given, takes)
         if unfit:
-            raise ReplyError(f"{call.name} takes no {unfit}.", "invalid_args")
+            raise ReplyError(
+                f"{call.name} takes no {unfit!r:.60}: leave it out, or call what does that.",
+                "invalid_args",
+            )
         return Act(tool.name, values, replace(call, arguments=read))
 
 
@@ -9771,6 +9774,7 @@ _XML = re.compile(
 # begins with, and those of Mistral and Kimi: each a name and an object.
 _NO_TAG = r"[^<]*(?:<(?!/?arg_|\|?/?tool_call)[^<]*)*"
 _NAMED = r"(?:```(?:tool_code|python)?\s|\[|\s)*([a-z]\w{1,60})"
+_NAMED_BEGIN = re.compile(rf"{_NAMED}\s*(?::?\s*\{{|\(\s*\{{|[(,]\s*\w+\s*=)")
 _NAMED_END = r"(?:```|\]|\s)*\Z"
 _OBJECT_FORMS = (
     rf"{_NAMED}(?:\s*:)?\s*(\{{(?s:.*)\}}){_NAMED_END}",
@@ -9804,8 +9808,11 @@ _FIELD_FORMS = {
 }
 
 
+_NOT_ALONE = "The call is not whole, or stands among other words; send it alone."
+
+
 def _in_tags(said: str) -> str:
-    """Returns what a reply says, a call in another form as one in tags."""
+    """Returns what a reply says, a call in another form as one in tags; raises ReplyError."""
     # Only what the reply or its first call begins with: else it is in a text to type.
     first = re.search(_TAG_BEGINS, said)
     for begin in (0, first.start()) if first else (0,):
@@ -9825,6 +9832,8 @@ def _in_tags(said: str) -> str:
                     inside = f"{{{inside}}}"
                 call = f'<tool_call>{{"name": "{found[1]}", "arguments": {inside}}}</tool_call>'
                 return said[:begin] + call + said[found.end() :]
+        if first and _NAMED_BEGIN.match(said):  # and does not end: the other may be in its text
+            raise ReplyError(_NOT_ALONE, "no_call")
     return said
 
 
@@ -9923,7 +9932,7 @@ def _found_calls(reply: Reply) -> list[object]:
     if not calls or (len(calls) > 1 and not said):
         why = "The reply holds only a thought."
         if _ATTEMPT.search(said):
-            why = "The call is not whole, or stands among other words; send it alone."
+            why = _NOT_ALONE
         elif said:
             why = "The reply holds no tool call."
         elif not text.strip():
@@ -10155,7 +10164,10 @@ def _chords(value: object) -> JsonDict:
     """Reads modifiers with one key, or single keys in turn; raises ToolError."""
     # A list may have been written inside a list: ["['ctrl", "a']"], ["keys=['ctrl", "a']"].
     chords = []
-    for key in value if isinstance(value, list) else spelled_list(str(value)):
+    keys = value if isinstance(value, list) else spelled_list(str(value))
+    if keys == [value]:  # as in "ctrl+a, delete"
+        keys = re.split(r",\s+", str(value))
+    for key in keys:
         name = str(key).removeprefix("keys=")
         chords.append(as_chord(name.strip("[]'\"") or name))
     if not MODIFIERS.isdisjoint(chords):
@@ -10437,7 +10449,7 @@ class Grammar(NamedTuple):
             all_words = chain(*self.words.values())
             elsewhere = any(unfit in {*one.choice, *one.takes} for one in all_words)
             raise ReplyError(
-                f"{action} takes no {unfit}.", "invalid_args" if elsewhere else "foreign"
+                f"{action} takes no {unfit!r:.60}.", "invalid_args" if elsewhere else "foreign"
             )
         return word
 
