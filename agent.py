@@ -3645,15 +3645,15 @@ class ControlsWorker:
 
 # The keys of VK_MAP, and what people, pyautogui and X11 call them besides.
 KEY_SPELLINGS = {
-    "shift": "shiftleft shiftl",
-    "rshift": "shiftright shiftr",
-    "ctrl": "control ctl strg ctrlleft controll",
+    "shift": "shiftleft leftshift shiftl",
+    "rshift": "shiftright rightshift shiftr",
+    "ctrl": "control ctl strg ctrlleft leftctrl controll",
     "lctrl": "lcontrol",
-    "rctrl": "rcontrol ctrlright controlr",
-    "alt": "option altleft altl",
-    "ralt": "altgr altright altr",
-    "win": "windows super meta cmd command lwin winleft superl",
-    "rwin": "winright superr",
+    "rctrl": "rcontrol ctrlright rightctrl controlr",
+    "alt": "option altleft leftalt altl",
+    "ralt": "altgr altright rightalt altr",
+    "win": "windows super meta cmd command lwin winleft leftwin superl",
+    "rwin": "winright rightwin superr",
     "escape": "esc",
     "enter": "return ret newline kpenter",
     "space": "spacebar",
@@ -3693,9 +3693,16 @@ KEY_ALIASES = {alias: key for key, aliases in KEY_SPELLINGS.items() for alias in
 MODIFIERS = frozenset("shift ctrl alt win lshift rshift lctrl rctrl lalt ralt rwin".split())
 
 
+_TYPED_AS = {" ": "space", "\n": "enter", "\r": "enter", "\t": "tab"}
+# Two keys, where "alt_left" is one: models split a chord by a blank or a hyphen, too.
+_HELD_WITH = re.compile(r"(?:shift|ctrl|control|alt|option|win|super|cmd)[-\s]+(?:left|right|[lr])")
+
+
 def key_name(name: str) -> str | None:
     """Returns the name in VK_MAP, or None: "Page Up", "page-up" and "PAGE_UP" are one."""
-    plain = "space" if name == " " else name.strip().lower()
+    plain = _TYPED_AS.get(name) or name.strip().lower()
+    if _HELD_WITH.fullmatch(plain):
+        return None
     # A sign behind the last letter stays, as in "ctrl-", and so does a sign alone.
     joined = re.sub(r"(?<=\w)(?:[-_]|\s+)(?=\w)", "", plain).replace("numpad", "num")
     key = KEY_ALIASES.get(joined, joined)
@@ -3720,6 +3727,8 @@ def parse_chord(text: str) -> tuple[str, ...]:
     parts = [part.strip() for part in text.split(sign)] or [""]
     if sign and parts[-2:] == ["", ""]:  # "ctrl++" means ctrl and the plus key
         parts[-2:] = [sign]
+    elif sign and re.search(r"\s[+-]\Z", text):  # as does "ctrl +"
+        parts[-1] = sign
     keys = []
     for part in parts:
         key = key_name(part)
@@ -3829,7 +3838,7 @@ def read_flag(value: object) -> bool | None:
 
 # How a place may be written, blanks and quotes aside; # stands for a number.
 _PLACES = """
-    #,#  [#,#]  (#,#)  {x:#,y:#}  {y:#,x:#}  ##  <point>##</point>  <bbox>##</bbox>
+    #,#  [#,#]  [[#,#]]  (#,#)  {x:#,y:#}  {y:#,x:#}  ##  <point>##</point>  <bbox>##</bbox>
     <|box_start|>#,#<|box_end|>  <|box_start|>(#,#)<|box_end|>  <|box_start|>[#,#]<|box_end|>
     <point>#,#</point>  <bbox>#,#</bbox>
 """.split()
@@ -3889,15 +3898,19 @@ TOO_DEEP = "The call is too deep or big."
 _REST = re.compile(rf"\A(?:[\s}}]|{_TEMPLATE_TOKEN})*")
 
 # What small models write otherwise than JSON: texts in single quotes, tuples, a line break's two
-# characters outside of a text, a comma before a closing bracket, Python's words.
+# characters outside of a text, a comma before a closing bracket, Python's words, blanks and signs
+# that are wide or invisible.
 _TOKEN = re.compile(
     r""""[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|'[^'\\]*(?:\\.[^'\\]*)*(?:'|\\?\Z)"""
-    r"""|[()]|\\[nrt]|,(?=(?:\s|\\[nrt])*[}\])])|\b(?:True|False|None)\b""",
+    r"""|[()]|\\[nrt]|,(?=(?:\s|\\[nrt])*[}\])])|\b(?:True|False|None)\b"""
+    r"""|[\u00a0\u2002-\u200d\u2060\u3000\ufeff\uff0c\uff1a]""",
     re.S,
 )
 _MENDED = {
     **{"(": "[", ")": "]", "True": "true", "False": "false", "None": "null"},
     **dict.fromkeys((",", "\\n", "\\r", "\\t"), " "),
+    **dict.fromkeys("\u00a0\u3000\ufeff\u2060" + "".join(map(chr, range(0x2002, 0x200E))), " "),
+    **{"\uff0c": ",", "\uff1a": ":"},
 }
 # What the texts in these quotes need in double ones. What may be part of a path such as 'C:\bin'
 # becomes an escape that JSON does not know: it is refused.
@@ -4221,6 +4234,31 @@ Shape = Mapping[str, Argument]
 _PARTS = ("x", "y", "x1", "y1", "x2", "y2", "width", "height")
 
 
+# An argument that a tool does not take, with one of these words in its name, shows that something
+# else was meant: another button, three presses, a text.
+_TELLING = frozenset(
+    "coordinate coordinate2 coordinates point start end bbox box position x y x1 y1 x2 y2 width"
+    " height text content key keys button clicks status direction presses repeat repeats times"
+    " count modifier modifiers hold clear enter submit replace".split()
+)
+_WORD_OF_NAME = re.compile(r"[A-Z]?[a-z0-9]+")
+# But for what an act does anyway, and for what says nothing. Acts that are not here change nothing
+# by themselves.
+_AS_DONE = {
+    "click": "button=left clicks=1 num_clicks=1",
+    "double_click": "button=left clicks=2 num_clicks=2",
+    "triple_click": "button=left clicks=3 num_clicks=3",
+    "right_click": "button=right clicks=1",
+    "middle_click": "button=middle clicks=1",
+    "drag": "button=left",
+    "press_key": "presses=1 repeat=1 times=1 count=1",
+    "scroll_down": "direction=down",
+    "scroll_up": "direction=up",
+    **dict.fromkeys("click_here scroll_here scroll_at scroll hscroll move type_text".split(), ""),
+}
+_UNSAID: tuple[object, ...] = (None, "", [], {})
+
+
 @dataclass(frozen=True)
 class Vocabulary:
     """Says what a model calls the tools and their arguments."""
@@ -4274,6 +4312,18 @@ class Vocabulary:
         like = [tool for tool in self.tools.values() if {*tool.split("_")} & {*name.split("_")}]
         return "".join(difflib.get_close_matches(name, like, 1, 0.45))
 
+    @staticmethod
+    def unfit(act: str, given: JsonDict, takes: Collection[str]) -> str:
+        """Names an argument by which something else is meant than this act; "" for none."""
+        for name in sorted(given.keys() - {*takes}):
+            value = given[name]
+            nothing = value in _UNSAID or (not value and name not in _PARTS)
+            if nothing or f"{name}={value}" in _AS_DONE.get(act, "").split():
+                continue
+            if not _TELLING.isdisjoint(map(str.lower, _WORD_OF_NAME.findall(name))):
+                return name
+        return ""
+
     def parse(self, call: ToolCall, by_model: bool = False) -> Act:
         """Reads a call as an act, each argument by its name; raises ToolError."""
         tool = self.tool(call.name)
@@ -4282,12 +4332,13 @@ class Vocabulary:
         place = shown.get("position", {})
         if by_model and len(place) == 1 and {"x", "y"} <= given.keys():  # which are the place
             parts = {name: given[name] for name in (*_PARTS, *place) if name in given}
-            given = {**given, **dict.fromkeys(place, parts)}
+            given = {name: given[name] for name in given if name not in parts}
+            given.update(dict.fromkeys(place, parts))
         read = {}
         values = {}
         for argument, mark in tool.takes.items():
             shape = shown.get(argument, {})
-            if mark == "?" and all(given.get(name) in (None, "", []) for name in shape):
+            if mark == "?" and all(map(_UNSAID.__contains__, map(given.get, shape))):
                 if argument in DEFAULTS:
                     values[argument] = DEFAULTS[argument]
                 continue
@@ -4307,6 +4358,13 @@ class Vocabulary:
                 made.append(kind.make(read[name]))
             if made != [False]:  # which is as if it had not been said
                 values[argument] = Coordinate(*made) if len(made) > 1 else made[0]
+        takes = [*chain(*shown.values())]
+        unfit = by_model and tool.name in _AS_DONE and self.unfit(tool.name, given, takes)
+        if unfit:
+            raise ReplyError(
+                f"{call.name} takes no {unfit!r:.60}: leave it out, or call what does that.",
+                "invalid_args",
+            )
         return Act(tool.name, values, replace(call, arguments=read))
 
 
@@ -9919,7 +9977,10 @@ _WHOLE_REASONS = ("stop", "tool_calls", "function_call")
 _NAME = r"""(?:=| name=)["']?(?P<name>[\w.\-]{1,100})["']?>"""
 
 # Before and behind JSON that is the whole reply: in the middle of prose it is no call.
-_BARE = r"\s*(?i:```[\w-]*\s*)?(?i:<(?:tools?|response|json)>\s*)?(?=\{|\[\s*\{)"
+_BARE = (
+    r"\s*(?:<\|begin_of_box\|>\s*)?(?i:```[\w-]*\s*)?(?i:<(?:tools?|response|json)>\s*)?"
+    r"(?=\{|\[\s*\{)"
+)
 _BARE_END = re.compile(r"(?:</(?:tools?|response|json)>\s*)?(?:```\s*)?\Z", re.I)
 
 # The tags around a call in the models' templates, each with its end; <function=name> and what only
@@ -9928,17 +9989,23 @@ TAGS = {
     "<tool_call>": "</tool_call>",
     "<function_call>": "</function_call>",
     "[TOOL_REQUEST]": "[END_TOOL_REQUEST]",
+    "[TOOL_CALLS]": "[/TOOL_CALLS]",
+    "<|tool_call|>": "<|/tool_call|>",
+    "<|python_tag|>": "<|eom_id|>",
+    "<|plugin|>": "<|action_end|>",
 }
-_TAG = rf"(?:{'|'.join(map(re.escape, TAGS))})\s*"
-_TAG_BEGINS = r"<\|?tool_call|<function|\[TOOL_"
+_TAG = rf"(?:{'|'.join(map(re.escape, TAGS))})\s*(?:```\w*\s*)?"
+_TAG_BEGINS = r"<\|?tool_call|<function|\[TOOL_|<\|(?:python_tag|plugin)\|>"
 # Thoughts, whose calls do not count; the end of one, behind which a reply begins anew; the tags.
 _OPENER = re.compile(
     rf"{_THOUGHT}|(?P<end>{_THOUGHT_END.pattern})(?P<bare>{_BARE})?"
     rf"|(?P<call>(?:{_TAG})?<function{_NAME}\s*|{_TAG}(?!<function))"
 )
 
-# What must follow JSON behind a tag.
-_NEXT = re.compile(rf"</|{_TAG}|<function|<think>|\[END_TOOL_REQUEST\]|```|\{{|\Z")
+# What must follow JSON behind a tag; some models close it by a lone sign such as ⚗.
+_NEXT = re.compile(
+    rf"</|{_TAG}|<function|<think>|\[END_TOOL_REQUEST\]|```|\{{|[^\x00-\x7f\w]?\s*\Z"
+)
 
 # The arguments of a call that lacks but its last brace.
 _LEVEL = r'[^{}"]*(?:"[^"\\]*(?:\\.[^"\\]*)*"[^{}"]*)*'  # whose braces are in texts
@@ -9960,19 +10027,28 @@ _XML = re.compile(
     rf"((?:\s*{_PARAMETER})*)\s*</function>(?![^<]*(?:<(?!/?parameter|function)[^<]*)*</parameter)"
 )
 
-# Forms that models write where their server reads none. First those of Mistral and Kimi, and a
-# tool's name that the whole reply begins with: each a name and an object.
+# Forms that models write where their server reads none. First a tool's name that the whole reply
+# begins with, and those of Mistral and Kimi: each a name and an object.
 _NO_TAG = r"[^<]*(?:<(?!/?arg_|\|?/?tool_call)[^<]*)*"
-_NAMED = r"(?:\A|(?<=</think>))\s*([a-z]\w{1,60})"
+_NAMED = r"(?:```(?:tool_code|python)?\s|\[|\s)*([a-z]\w{1,60})"
+_NAMED_BEGIN = re.compile(rf"{_NAMED}\s*(?::?\s*\{{|\(\s*\{{|[(,]\s*\w+\s*=)")
+_NAMED_END = r"(?:```|\]|\s)*\Z"
 _OBJECT_FORMS = (
+    rf"{_NAMED}(?:\s*:)?\s*(\{{(?s:.*)\}}){_NAMED_END}",
+    rf"{_NAMED}\s*\(\s*(\{{(?s:.*)\}})\s*\){_NAMED_END}",
     r"\[TOOL_CALLS\]\s*([\w.-]+)\s*\[ARGS\]\s*(\{[^\[]*\})\s*\Z",
-    rf"{_NAMED}(?:\s*:)?\s*(\{{(?s:.*)\}})\s*\Z",
-    rf"{_NAMED}\s*\(\s*(\{{(?s:.*)\}})\s*\)\s*\Z",
+    r"(?:<\|tool_calls_section_begin\|>\s*)?"
     rf"<\|tool_call_begin\|>([\w.-]+)(?::\d*)*\s*<\|tool_call_argument_begin\|>({_NO_TAG})"
     r"<\|tool_call_end\|>",
 )
-# Such a name with arguments as Python writes them, and one of these, if no text begins there.
-_KEYWORD_FORM = rf"{_NAMED}\s*(?:\((\s*\w+\s*=(?s:.*))\)|,(\s*\w+\s*=(?s:.*)))\Z"
+# Such a name with arguments as Python writes them, in that of LFM2 among words, and one of these,
+# if no text begins there.
+_KEYWORDS = r"\(\s*((?:\w+\s*=(?s:.*{}))?)\)"
+_KEYWORD_FORMS = (
+    rf"{_NAMED}\s*(?:{_KEYWORDS.format('')}|,(\s*\w+\s*=(?s:.*))){_NAMED_END}",
+    rf"<\|tool_call_start\|>\s*\[([a-z]\w{{1,60}}){_KEYWORDS.format('?')}\s*\]()"
+    r"\s*<\|tool_call_end\|>",
+)
 _KEYWORD = (
     r"""("[^"\\]*(?:\\(?s:.)[^"\\]*)*(?:"|\\?\Z)|'[^'\\]*(?:\\(?s:.)[^'\\]*)*(?:'|\\?\Z))"""
     r"|\b([a-z]\w*)\s*="
@@ -9987,6 +10063,35 @@ _FIELD_FORMS = {
         rf"<arg_key>\s*([\w.-]+)\s*</arg_key>\s*<arg_value>({_NO_TAG})()()</arg_value>\s*"
     ),
 }
+
+
+_NOT_ALONE = "The call is not whole, or stands among other words; send it alone."
+
+
+def _in_tags(said: str) -> str:
+    """Returns what a reply says, a call in another form as one in tags; raises ReplyError."""
+    # Only what the reply or its first call begins with: else it is in a text to type.
+    first = re.search(_TAG_BEGINS, said)
+    for begin in (0, first.start()) if first else (0,):
+        for form, field_form in _FIELD_FORMS.items():
+            found = re.compile(form).match(said, begin)
+            if found:
+                inside = re.sub(field_form, r"<parameter=\1>\2\3\4</parameter>", found[2])
+                call = f"<function={found[1]}>{inside}</function>"
+                return said[:begin] + call + said[found.end() :]
+        for form in (*_KEYWORD_FORMS, *_OBJECT_FORMS):
+            found = re.compile(form).match(said, begin)
+            if found:
+                inside = found[2]
+                if form in _KEYWORD_FORMS:
+                    words = found[2] or found[3] or ""
+                    inside = re.sub(_KEYWORD, lambda at: at[1] or f'"{at[2]}":', words)
+                    inside = f"{{{inside}}}"
+                call = f'<tool_call>{{"name": "{found[1]}", "arguments": {inside}}}</tool_call>'
+                return said[:begin] + call + said[found.end() :]
+        if first and _NAMED_BEGIN.match(said):  # and does not end: the other may be in its text
+            raise ReplyError(_NOT_ALONE, "no_call")
+    return said
 
 
 def _json_calls(text: str) -> _Found:
@@ -10075,16 +10180,7 @@ def _found_calls(reply: Reply) -> list[object]:
         raise ReplyError("The reply was cut.", "cut")
     is_whole = reply.finish_reason in _WHOLE_REASONS
     text = reply.text
-    for form, field_form in _FIELD_FORMS.items():  # written as others write them
-        for found in re.finditer(form, text):
-            inside = re.sub(field_form, r"<parameter=\1>\2\3\4</parameter>", found[2])
-            text = text.replace(found[0], f"<function={found[1]}>{inside}</function>")
-    for found in re.finditer(_KEYWORD_FORM, text):
-        inside = re.sub(_KEYWORD, lambda at: at[1] or f'"{at[2]}":', found[2] or found[3])
-        text = f"{text[: found.start()]}{found[1]} {{{inside}}}"
-    for form in _OBJECT_FORMS:
-        text = re.sub(form, r'<tool_call>{"name": "\1", "arguments": \2}</tool_call>', text)
-    said, _ = parted(text, CALL_BEGINS)
+    said = _in_tags(parted(text, CALL_BEGINS)[0])
     calls = _spoken_calls(_CLOSABLE.sub(r"\g<0>}", said) if is_whole else said)
     # Some servers sort a real call into the reasoning: the only one, at its end.
     thought = _field_of_thoughts(message).rstrip()
@@ -10093,7 +10189,7 @@ def _found_calls(reply: Reply) -> list[object]:
     if not calls or (len(calls) > 1 and not said):
         why = "The reply holds only a thought."
         if _ATTEMPT.search(said):
-            why = "The call is not whole, or stands among other words; send it alone."
+            why = _NOT_ALONE
         elif said:
             why = "The reply holds no tool call."
         elif not text.strip():
@@ -10325,7 +10421,10 @@ def _chords(value: object) -> JsonDict:
     """Reads modifiers with one key, or single keys in turn; raises ToolError."""
     # A list may have been written inside a list: ["['ctrl", "a']"], ["keys=['ctrl", "a']"].
     chords = []
-    for key in value if isinstance(value, list) else spelled_list(str(value)):
+    keys = value if isinstance(value, list) else spelled_list(str(value))
+    if keys == [value]:  # as in "ctrl+a, delete"
+        keys = re.split(r",\s+", str(value))
+    for key in keys:
         name = str(key).removeprefix("keys=")
         chords.append(as_chord(name.strip("[]'\"") or name))
     if not MODIFIERS.isdisjoint(chords):
@@ -10359,15 +10458,10 @@ _WRITTEN = {
 }
 
 
-# Arguments that an action does not take show by these that something else was meant.
-_TELLING = frozenset(
-    "coordinate coordinate2 start_coordinate end_coordinate point start_point end_point start_box"
-    " end_box position bbox bbox_2d box x y x1 y1 x2 y2 text content keys key button clicks status"
-    " direction".split()
+_LABELS = re.compile(
+    r"(?:#{2} |\*\*)?(?:[Tt]hought|Action_Summary|[Aa]ction|Code) ?(?:\*\*)?[:：](?:\*\*)?"
+    r"|</?action>"
 )
-
-
-_LABELS = re.compile(r"(?:#{2} )?(?:Thought|Action_Summary|Action|Code) ?[:：]|</?action>")
 
 
 def read_function(functions: Sequence[str], reply: Reply) -> ToolCall:
@@ -10391,13 +10485,14 @@ def read_function(functions: Sequence[str], reply: Reply) -> ToolCall:
 
 # A call as Python writes it, and one of its arguments.
 _VERB = re.compile(
-    r"\s{0,9}([\w.]{1,60})\(((?:[^'\"()]|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")*)\)"
-    r"[ \t]*(?:[\r\n]|\Z|</|```|<\|im_end)",
+    r"[\s`]{0,9}([\w.]{1,60})\("
+    r"((?:[^'\"()]|\([^'\"()]*\)|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")*)\)"
+    r"[ \t]*(?:[\r\n]|\Z|</|`|<\|im_end)",
     re.S,
 )
 _ARGUMENT = re.compile(
     r"\s{0,9}(?:(\w{1,40})\s{0,9}=\s{0,9})?"
-    r"('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|\[[^][]*\]|True|False|None"
+    r"('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|\[[^][]*\]|\([^()]*\)|True|False|None"
     r"|-?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,15})?)\s{0,9}(?:,\s{0,9}|\Z)",
     re.S,
 )
@@ -10406,6 +10501,7 @@ _UNNAMED = {
     "pyautogui.scroll": "clicks",
     "pyautogui.hscroll": "clicks",
     "pyautogui.write": "message",
+    "pyautogui.typewrite": "message",
     "pyautogui.press": "keys",
     "pyautogui.hotkey": "keys",
     "computer.terminate": "status",
@@ -10431,8 +10527,6 @@ def read_verb(begins: str, reply: Reply) -> ToolCall:
         name = _UNNAMED.get(found[1], "coordinate")
         values.append((name, unnamed if len(unnamed) > 1 else unnamed[0]))
     given = unique([(name, value) for name, value in values if name])
-    if {"x", "y"} <= given.keys() and "coordinate" not in given:
-        given["coordinate"] = [given.pop("x"), given.pop("y")]
     return ToolCall(found[1], given, said=before)
 
 
@@ -10555,6 +10649,8 @@ class Grammar(NamedTuple):
         given = {
             name: value for name, value in call.arguments.items() if value not in (None, "", [])
         }
+        if {"x", "y"} <= given.keys() and "coordinate" not in given:
+            given["coordinate"] = [given.pop("x"), given.pop("y")]
         word = self._word(call.name, given)
         arguments: JsonDict = {}
         for name, meant in word.takes.items():
@@ -10597,7 +10693,7 @@ class Grammar(NamedTuple):
         """Finds what an action means with these arguments; raises ReplyError."""
         meanings = self.words.get(action, [])
         choices = [choice for one in meanings for choice in one.choice.items()]
-        chosen = {name: given[name] for name, _ in choices if name in given}
+        chosen = {name: str(given[name]).lower() for name, _ in choices if name in given}
         word = next((one for one in meanings if one.choice == chosen), None)
         if word is None:
             known = ", ".join(self.actions.split() or self.words)
@@ -10605,11 +10701,12 @@ class Grammar(NamedTuple):
             if meanings:
                 problem = f"{action} must be said with {' or '.join(map('='.join, choices))}."
             raise ReplyError(problem, "unknown_tool")
-        for name in sorted(given.keys() & _TELLING - {*word.choice, *word.takes}):
+        unfit = CANONICAL.unfit(word.act, given, {*word.choice, *word.takes})
+        if unfit:
             all_words = chain(*self.words.values())
-            elsewhere = any(name in {*one.choice, *one.takes} for one in all_words)
+            elsewhere = any(unfit in {*one.choice, *one.takes} for one in all_words)
             raise ReplyError(
-                f"{action} takes no {name}.", "invalid_args" if elsewhere else "foreign"
+                f"{action} takes no {unfit!r:.60}.", "invalid_args" if elsewhere else "foreign"
             )
         return word
 
@@ -10711,10 +10808,10 @@ Action: <one short sentence>
     left_click_drag  drag             coordinate>end
     scroll           scroll           pixels>ticks coordinate>position? text>modifiers?
     hscroll          hscroll          pixels>ticks coordinate>position?
-    wait             wait             time>seconds? seconds:1
-    terminate        failed           status=failure
-    terminate        report_complete  status=success
-    terminate        report_complete
+    wait             wait             time>seconds? duration>seconds? seconds:1
+    terminate        failed           status=failure text?
+    terminate        report_complete  status=success text?
+    terminate        report_complete  text?
     answer           answer           text
     interact         ask_person       text?
     call_user        ask_person       text?
@@ -10782,7 +10879,7 @@ sentence in `Thought` part.
 
 ## User Instruction
 {task}""",
-    begins=r"Action ?[:：](?=\s{0,9}\w{1,60}\()",
+    begins=r"(?:\*\*)?(?:Action|(?m:^)action) ?(?:\*\*)?[:：](?:\*\*)?(?=[\s`]{0,9}\w{1,60}\()",
     in_pixels=True,
     picture=PictureRule(28, 100 * 28**2, 16384 * 28**2),
     sampling={"temperature": 0, "top_p": 0.7, "max_tokens": 1000},
@@ -10953,6 +11050,7 @@ one call, such as pyautogui.click(x=0, y=0) or computer.terminate(status='succes
         example="Answer with ## Thought, ## Action and ## Code, with one call of pyautogui.",
         words=words_of_table("""
     pyautogui.click        click            coordinate>position button=left
+    pyautogui.click        right_click      coordinate>position button=right
     pyautogui.click        click            coordinate>position
     pyautogui.doubleClick  double_click     coordinate>position
     pyautogui.rightClick   right_click      coordinate>position
@@ -10963,6 +11061,7 @@ one call, such as pyautogui.click(x=0, y=0) or computer.terminate(status='succes
     pyautogui.scroll       scroll           clicks>ticks coordinate>position?
     pyautogui.hscroll      hscroll          clicks>ticks coordinate>position?
     pyautogui.write        type_text        message>text
+    pyautogui.typewrite    type_text        message>text
     pyautogui.press        press_key        keys
     pyautogui.hotkey       press_key        keys
     computer.triple_click  triple_click     coordinate>position
@@ -10970,7 +11069,7 @@ one call, such as pyautogui.click(x=0, y=0) or computer.terminate(status='succes
     computer.terminate     report_complete  status=success
 """),
         question=NEXT_MOVE,
-        begins=r"```(?:python|code)?[ \t]{0,9}\n",
+        begins=r"```(?:python|code)?[ \t]{0,9}\n(?:(?:import |#)[^\n]{0,300}\n){0,9}",
         step="# Step {number}:\n## Action:\n{said}",
         in_pixels=True,
         picture=_QWEN2_PICTURE,

@@ -133,7 +133,7 @@ class Calls(unittest.TestCase):
             self.refused(read, "forget", given, "invalid_args", "archived_turns must")
         wanted = "place must be [x, y] in whole numbers from 0 to 1000"
         shapes: tuple[Any, ...] = ([1], [1, 2, 3], [], {"a": 1, "y": 2}, 5, [0.5, 2], [True, False])
-        for place in (*shapes, [[1, 2]], [None, 1]):
+        for place in (*shapes, [[1]], [None, 1]):
             self.refused(read, "click_it", {**OK, "place": place}, "invalid_box", wanted)
         for box in ([300, 300, 400, 100], [300, 300, 100, 400]):  # it may be x, y, width, height
             self.refused(read, "click_it", {**OK, "place": box}, "invalid_box", "")
@@ -203,7 +203,7 @@ class Keys(unittest.TestCase):
             self.assertEqual(chord(f"ctrl+{name}")[-1], chord(name)[0])
 
     def test_what_is_no_key_is_refused_by_name(self) -> None:
-        signs = "kaboom|ctrl+s+|+s|ctrl+|ctrl-|ctrl -|++||\n|f25|ctrl++s|é|Hello|+++"
+        signs = "kaboom|ctrl+s+|+s|ctrl+|ctrl-|++||\n\n|f25|ctrl++s|é|Hello|+++"
         for text in signs.split("|"):
             self.assertIn(f"no key '{' '.join(text.split())}';", self.refusal(text))
         self.assertIn("no key 'foo';", self.refusal("ctrl+foo"))

@@ -75,6 +75,7 @@ def kept(rng: random.Random, call: str, other: str) -> str:
 
 # -- what may come of them
 
+SHIFTED = dict(zip("1234567890-=[]\\;',./`", '!@#$%^&*()_+{}|:"<>?~', strict=True))
 NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 NUMBER_MOST = 1e7  # larger ones are no place and no amount
 ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.S)
@@ -127,7 +128,8 @@ def check_stands_there(call: Any, text: str, grammar: str) -> None:
             assert abs(value) in amounts | hundreds | {1, 2, 3, 5, 8}, said
         elif name == "key":
             signs = [part for part in value.split("+") if len(part) == 1]
-            assert all(sign in text.lower() for sign in signs), said
+            # A key may be named by what it types with shift.
+            assert all({sign, SHIFTED.get(sign, sign)} & {*text.lower()} for sign in signs), said
 
 
 def outcome(grammar: str, message: Any, reason: Any) -> Any:
