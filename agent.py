@@ -28,7 +28,7 @@ event is whatever a run tells, a record one that turns.jsonl keeps, a note what 
 The file is divided into rooms, each under its banner. A room uses only itself and those above it:
 
     Values, Config, Seams, Desktop, Acts, Records, Pictures, Win32 table, Sources, Windows desktop,
-    Controls, Keys, Tools, Facts, Labels, Tasks, Words, Risks, Lines, Dialogs, Questions, Names,
+    Controls, Keys, Tools, Facts, Labels, Words, Tasks, Risks, Lines, Dialogs, Questions, Names,
     Hands, Actuator, Watcher, Person's input, Server answers, Model, Replies, Grammars, Grammar
     texts, Profiles, Journal, Session, Calibration, Eyes, Control check, Typing, Way, Deeds, Proof,
     Turns, Repeat, Two-agent loop, Chat loop, Story loop, Page, Report, Panel, As described,
@@ -4820,7 +4820,8 @@ PATH_SHELLS (powershell\w*|pwsh|bash|zsh|fish|wsl\w*|mintty|git-bash|ubuntu\w*|d
 SHOWN_ARGUMENTS (\s(?!\S*(//|\\\\|::))(-{0,2}(all|s?h|oneline|stat|name-only|l?al?|[1-9]\d*|recurse
     |force|file|directory|name|filter|path|tail|first|last|descending|property|unique|autosize|n)
     |/(\w|all|[a-z]{2,}(/[\w.*-]+)+)|[\w.*~^:][\w.*~^:\\/,-]*))*
-SHELL_SHOWS ((<SYSTEM_SHOWS>|ls|pwd|clear|cat|g(ci|c|l|ps|sv)|tail|head|get-(childitem|content|location
+SHELL_SHOWS ((<SYSTEM_SHOWS>|ls|pwd|clear|cat|g(ci|c|l|ps|sv)|tail|head|get-(childitem|content
+    |location
     |process|service|date|help|item|command|history)|df|du|free|uptime|uname|id|top|ps|less|more
     |which|netstat|net use(?!\s)|docker (ps|images|version)|kubectl get|npm (ls|list)|pip3? list
     |(python3?|py|node|npm|git|pip3?|java|dotnet|go|docker) (--version|-v))<SHOWN_ARGUMENTS>)?(\s?\
@@ -4859,7 +4860,8 @@ RENAMING (shift\+)?f2|shift\+f6|<A_CLICK>\(.*\b(rename|umbenennen|renommer|cambi
 TELLS_OTHERS bericht(en)?|skriv|schreib\w*|write|type|messages?|nachricht(en)?|mensajes?|messaggio
     |wiadomosc|comments?|kommentar\w*|repl(y|ies)|antwort\w*
 # Fields that only find something; a field of messages is none, whatever else its name holds.
-FINDING query|(?!.*\b(or|oder|ou|o|eller|of|albo|type|write|schreib\w*|skriv|stuur|comment\w*|kommentar\w*
+FINDING query|(?!.*\b(or|oder|ou|o|eller|of|albo|type|write|schreib\w*|skriv|stuur|comment\w*
+    |kommentar\w*
     |reply)\b)(search|suche|suchen|durchsuch\w*|find|rechercher|buscar|cerca|zoek|zoeken|pesquisar
     |szukaj)\b.*|(?!.*\b(<TELLS_OTHERS>)\b)((cerca|zoek\w*|sok|sog|pesquis\w*|hledat|hae|ara
     |keres(es|d)?|cauta|iskat|otsi)\b.*|.*(\b(search|(durch)?such(en|feld|begriff|st)?|\w*
@@ -4911,10 +4913,13 @@ AT_ONCE .*((<CLICKING>)[^;]{,90}(<NOW>)|(<NOW>)[^;]{,90}(<CLICKING>)|\b((no
     |endring\w*) (\w+ )?(at once|immediately|sofort|direkt|subito)|mit klick|mit (dem|einem) klick
     |one[- ]click (buy|purchase|order)\w*|sofortkauf|auto[- ]commit)\b).*
 LAST_STEP .*\b((agree to|accept) [^;]{,30}terms|(stimme|akzeptiere) [^;]{,30}(agb|bedingungen)
-    |accepte les conditions|acepto los terminos|(last|final) step|letzter schritt|letzte seite|derniere etape|ultimo pas(o|so)
+    |accepte les conditions|acepto los terminos|(last|final) step|letzter schritt|letzte seite
+    |derniere etape|ultimo pas(o|so)
     |krok ostatni|laatste stap|sista steget|(step|schritt|etape|paso|passo|krok|stap)\s
     (?P<last>\d{1,2})\s?(of|von|sur|de|di|z|van|/)\s?(?P=last))\b.*
-MACROS_OFF .*(ma[ck]ro\w*|makpo\w*|宏|マクロ|매크로)[^;]{,40}(disabl|deakt|deshab|desab|disatt|desact|uitges
+MACROS_OFF .*(ma[ck]ro\w*|makpo\w*|宏|マクロ|매크로)[^;]{,40}(disabl|deakt|deshab|desab|disatt
+    |desact
+    |uitges
     |wylacz|zakaza|devre|otkл|inaktiv|slaet fra|poistettu|禁用|無効|사용 안).*
 # Pages and programs that get what is typed into them while it is typed, or to answer it.
 ASSISTANTS .*\b(deepl|translat\w*|ubersetz\w*|traduct\w*|chatgpt|claude|gemini|copilot|perplexity
@@ -5003,7 +5008,8 @@ CALL_SHOWS ((show|open|hide) )?(chat|people|participants|view|more( actions| opt
     |personen|ansicht|weitere aktionen|mehr|notes|notizen|details?|settings|einstellungen|gallery
     |galerie|speaker|apps|calendar|kalender|activity|aktivitat|teams|files|dateien|search|suchen?
     |close|schliessen|cancel|abbrechen|back|zuruck|help|hilfe|minimi[sz]e|maximi[sz]e|restore|info
-    |meeting (info|details)|mute( \S+){,3}|(\S+ ){,2}(stummschalten|stumm)|couper (le son|le micro)|silenciar.*|captions|zoom (in|out)|full ?screen
+    |meeting (info|details)|mute( \S+){,3}|(\S+ ){,2}(stummschalten|stumm)|couper (le son|le micro)
+    |silenciar.*|captions|zoom (in|out)|full ?screen
     |vollbild)
 # What in a window of mails only fetches, shows, leads on or begins a letter.
 FETCHES (send ?/ ?receive|senden ?/ ?empfangen
@@ -5122,11 +5128,13 @@ COUNTED [^;]{1,60}[ (]\d[\d.,]*\)?
 # Programs that make and show music, pictures, films, drawings and notes, and games.
 MAKERS (ableton live.*|fl(64)?|cubase\w*|bitwig.*|studio one|musescore\w*|sibelius|dorico\w*
     |guitarpro\w*|virtualdj|traktor.*|rekordbox|serato.*|mixxx|ocenaudio|lightroom|capture ?one
-    |darktable|rawtherapee|reaper|adobe premiere pro|afterfx|resolve|illustrator|indesign|coreldrw|afphoto|affinity.*|clipstudiopaint|aseprite|kdenlive|shotcut
+    |darktable|rawtherapee|reaper|adobe premiere pro|afterfx|resolve|illustrator|indesign|coreldrw
+    |afphoto|affinity.*|clipstudiopaint|aseprite|kdenlive|shotcut
     |openshot\S*|vegas\d*|camtasia\S*|sweethome3d|radiantviewer|stellarium|winmine|minesweeper
     |solitaire|sol|freecell|spider\w*|mahjong)\.exe
 # Such as have a line for commands, scripts or macros, too.
-DRAWS (acad|acadlt|librecad|qcad|freecad|bricscad|draftsight|zwcad|rhino|sketchup|sldworks|revit|inventor
+DRAWS (acad|acadlt|librecad|qcad|freecad|bricscad|draftsight|zwcad|rhino|sketchup|sldworks|revit
+    |inventor
     |archicad|qgis\S*|imagej\S*|fiji\S*|geogebra|digikam|figma)\.exe
 # Programs of which the rules know what they do, or which only show or edit a document.
 KNOWN_PROGRAMS <BROWSERS>|<CHATS>|<MAILS>|<EXPLORER>|<EDITORS>|<STUDIOS>|<TERMINALS>|<START>
@@ -5230,252 +5238,7 @@ def has_form(name: str, text: str) -> bool:
 
 
 ####################################################################################################
-# Tasks - what a task bids, and the words for what is bidden
-####################################################################################################
-
-PATTERNS |= patterns_of(
-    r"""
-# What bids something: verbs that begin it, in four languages, and German ones that end it.
-VERBS (repeat|write|rewrite|type|retype|enter|fill|change|save|store|restore|add|append|insert
-    |prepend|note|jot|record|put|set|reset|make(?!\ssure)|create|draw|paint|sketch|name(?=\s(it
-    |the\s(file|folder))\b)|call(?=\s\S{1,60}\.)|rename|delete|remove|erase|clear|cut|replace
-    |substitute|correct|fix|format|reformat|bold|underline|italici[sz]e|highlight|mark|edit|modify
-    |update|adjust|adapt|paste|copy|duplicate|move|sort|merge|split|convert|transcribe|compose|draft
-    |prepare|produce|generate|build|design|develop|program|implement|complete|finish|extend|shorten
-    |reword|rephrase|polish|improve|tidy|clean|organi[sz]e|arrange|rearrange|reorder|swap|exchange
-    |undo|redo|revert|cancel|archive|tag|annotate|comment|accept|reject|approve|assign|export|import
-    |download|print|scann?|upload|send|reply|forward|schedule|apply|enable|disable|activate
-    |deactivate|turn|switch|toggle|tick|untick|uncheck|configure|install|uninstall|increase|decrease
-    |raise|lower|reduce|enlarge|round|resize|crop|rotate|flip|blur|align|cent(er|re)|indent|colou?r
-    |encrypt|protect|hide|sum|total|multiply|take(?!\san?\s(\S{1,20}\s)?look)|give(?!\sme\b)|dictate
-    |register|submit|book|pay|buy|sign(?!\W?in\b)|(be)?schreib|tipp|ander|verander|bearbeit|speicher
-    |sicher|trag|fug|gib(?!\smir)|setz|stell(?!e?\sfest)|leg|losch|entfern|streich|ersetz|tausch
-    |korrigier|verbesser|berichtig|benenn|formatier|mach(?![^,;:!?]{,60}\s(auf|zu)\b)|erstell|erzeug
-    |zeichn|mal(?!\s(sehen|schauen))|notier|erganz|kopier|verschieb|markier|unterstreich|full|schalt
-    |aktivier|deaktivier|sortier|druck|exportier|importier|lad|send|schick|antwort|verfass|entwirf
-    |programmier|wandl|wandel|dreh|schneid|vergrosser|verkleiner|erhoh|senk|verringer|hang|heb|ruck
-    |farb|nummerier|buch|bestell|kauf|konvertier|pass|(re|de)?ecri(s|re|vez)|tape|saisi\w{,5}
-    |rempli\w{,5}|modifie|enregistre|sauvegarde|ajoute|inser|renomme|supprime|efface|remplace
-    |corrige|met|mets|mettre|mettez|cree|dessine|copie|colle|deplace|complete|souligne|escrib\w{,5}
-    |teclea|introdu\w{,5}|rellena|cambia|modifica|guarda|anad\w{,5}|agrega|inserta|anota|renombra
-    |elimina|borra|reemplaza|sustitu\w{,5}|correg\w{,5}|corrig\w{,5}|pon|poner|crea|dibuja|copia
-    |pega|muev|mover|completa|edita)(e|en|n|r|z|er|ez)?\b(?!')
-INFINITIVES (schreiben|andern|tragen|geben|fugen|fullen|loschen|entfernen|ersetzen|speichern
-    |benennen|korrigieren|formatieren|erganzen|notieren|erstellen|zeichnen|kopieren|verschieben
-    |markieren|streichen|machen|setzen|stellen|schalten|bearbeiten|sortieren|drucken|exportieren
-    |herunterladen)
-# A clause of a task that only looks: it has no other verb than these, behind words that ask.
-POLITE (please|kindly|just|also|now|first|finally|next|after(ward)?s?|(can|could|would|will) you|(i
-    |we) (want|need|would like|wish)( you)? to|i'd like( you)? to|you (have|need) to|(help|let) (me
-    |us)|try to|hi|hello|hey|so|ok(ay)?|bitte|jetzt|nun|auch|zuerst|mal|(kannst|konntest|wurdest) du
-    |(konnen|konnten|wurden) sie|(ich|wir) (will|mochte|muss|wollen|mochten|mussen)|mir|uns|mich
-    |hallo|(peux|pourrais|veux)[- ]tu|(pouvez|pourriez)[- ]vous|kan du|kunt u|kun je|puoi|puo|podes
-    |czy mozesz|muzes|est-ce que (tu|vous) (peux|pourrais|pouvez|pourriez)|tu (peux|pourrais)
-    |je (veux|voudrais)|j'aimerais|il faut|d'abord|s'il (te|vous) plait|bonjour|me|nous|puedes
-    |podrias|puede|podria|quiero|quisiera|necesito|por favor|primero|hola)
-ASKING (whether|what|which|whom?|whose|where|when|why|how|wie\w*|was|wo(her|hin)?|wann|wer|wen|wem
-    |wessen|warum|wieso|weshalb|welche\w*|ob|comment|combien|quand|(le|la|les)?quel\w*|pourquoi|que
-    (?! (tu|vous|ils?|elles?|l[aeo]s?|el|se)\b| l')|qui|quoi|qu'\S+|ou|como|cuando|cuant\w*|cual\w*
-    |donde|quien\w*|(what|how|where|who|when)s|quant[aeio]s?|qua(l|le|li|is)|quando|quem|onde|cosa
-    |che|chi|perche|hoe(veel)?|welke?|wat|waar|wanneer|vad|hva|hvad|vem|hvem|hvor\w*|hvornar|hur|nar
-    |nar|vilken|co|kto|gdzie|kiedy|jak|ile|ktory|kdo|kde|kdy|kolik|mika|mita|missa|milloin|montako
-    |melyik|mikor|mennyi|ne kadar|kac|hangi|nerede|ckoльko|гдe|koгдa|kakoи|kakaя|kakиe|чto|kto
-    |пoчemy)
-BEFORE_A_NOUN (the|an?|its?|their|my|our|your|his|her|all|any|both|this|that|these|those|der|die
-    |das|den|dem|des|eine?\w?|seine?\w?|ihre?\w?|meine?\w?|unsere?\w?|le|la|les|une?|du|leurs?
-    |s[ae]s?|mon|ma|mes|el|los|las|una|su|sus|mi|mis|\d\S*)
-PLACED in|into|at|on|with|using|from|under|below|above|behind|for|by|of|to|until|im|ins|an|am|auf
-    |mit|bei|beim|unter|nach|aus|vor|hinter|von|vom|zu[mr]?|fur|um|bis|dans|a|aux?|avec|sur|sous|de
-    |pour|en|con|al|del|para|hasta
-WATCHES (?!.*(?<!how )(?<!what )\b(to|pour|para|zum?) <VERBS>)(<POLITE>\s){,6}((?!(what|how) about
-    |what a client calls$|why (not|don't))((<PLACED>)\s)?<ASKING>\b.*|(is|are|am|was|were|does|did
-    |has|had|(have|do) (i|we|they|you)|(can|may|should|will) (i|we|they|it|he|she|there|the)|gibt es
-    |ist|sind|war|waren|hat|habe ich|haben wir|steht|kommt|kostet|kann (ich|man)|est(-ce (?!que (tu
-    |vous)\b)|-il|-elle|\b)|sont|y a-t-il|il y a|hay|esta|estan|son|tiene|tengo)\b.*|(look|see
-    (?! to\b)|read|view|find|search|check(?! (\S+ )?(box(es)?|in|out|off|mark)\b)|show|(tell|show
-    |give) (me|us)\b(?! an?\b).*|know|hear|watch|listen|compare|count|close|browse|explore|locate
-    |verify|inspect|examine|determine|identify|discover|learn|monitor|scroll|wait|zoom|research
-    |figure out|(have|take) a (\S+ )?look|note (?=<ASKING>|if\b|that\b)|remember (?=<ASKING>|if\b)
-    |(open|visit|navigate|go (?=to|back|through|into|in|on|up|down|online)(\S+)|offnen?|ouvr\w+
-    |abr\w+)\b(?!.*\b(to (?!the|an?|my|our|your)|so that|um zu|pour|para)\b)|schau\w*|sieh|seht?
-    |sehen|guck\w*|lies|les(e|t|en)|such(e|t|en)?|finden?|findet|zeig(e|t|en)?|(sage?|nenne?
-    |erzahle?|gib) (\S+ )?(mir|uns)\b(?! eine?\b)|prufen?|uberprufen?|vergleich\w*|durchsuch\w*
-    |ermittel\w*|ermittle|besuchen?|warte\w*|wissen|schliessen?|gehe?n? (auf|zu[mr]?|ins?|nach
-    |zuruck)|stelle? fest|(mach|ruf)e?\s(?=.*\s(auf|zu)$)|(?!.*\b(auf|zu[mr]?) \S+$).*\b(nach
-    |an)?(lesen|suchen|finden|sehen|schauen|prufen|vergleichen|vorlesen|offnen)$|(mir
-    |uns) (.*\s)?(sagen|zeigen|nennen)$|regarde\w*|voi[rs]|voyez|lis(ez)?|lire|(re)?cherche\w*
-    |trouve\w*|montre\w*|affiche\w*|(dis|dites|donne)[- ](moi|nous)|(me|nous) dire|ferme\w*
-    |verifie\w*|consulte\w*|savoir|ecoute\w*|va(s|is)? (sur|a|aux?|dans)|aller|mira\w*|ver|ve (al?
-    |si)|lee|leer|busca\w*|encuentra\w*|encontrar|muestra\w*|mostrar\w*|ensena\w*|di(me|game|nos)
-    |decir(me|nos)|dame (el|la|los|las)|cierra|comprueba\w*|comprobar|verifica\w*|compara\w*
-    |visita\w*|saber|averigua\w*|abn|abra|ac|anoiξe|apn|apne|apri|avaa|bekijk|beratta|biдkpии|bul
-    |list(e|a|s)?(?! my\b)|summari[sz]e|play|explain|describe|preview|count|compte|policz|guarda
-    (?= a )|guck\w*|ler|ver|vezi|bak|laat .* zien|(看|查|找|读|告诉我)\w*|.*(見て|教えて|確認して
-    |調へて|읽어줘|확인해줘|알려줘|보여줘|찾아줘|多少|几点|几个|吗|何日|いつ
-    |とこ|いくら|\b(bak|goster)\b)\w*|cerca|ckaжи|consulte|controleer|controlla|deschide|diga|dimmi
-    |encontre|etsi|fammi vedere|finn|fortell|fortæl|goster|haиди|hitta|katso|keresd|kerro|kijk|kolla
-    |lees|leggi|leggimi|leia|leta|lue|læs|mostra|mostrami|mostre|mutasd|najdi|nayta|nyisd|oku|olvasd
-    |oppna|otevri|otkpoи|otworz|pokaz|powiedz|precti|procure|przeczytaj|sag mig|shfaq|sjekk|sog|sok
-    |soyle|sprawdz|tarkista|tjek|toon|trova|ukaz|vedi|veja|verifique|vertel|vind|vis|visa|zjisti
-    |zkontroluj|znajdz|zobacz|zobraz|zoek|βpeσ|δeiξe|δiaβaσe|зhaиди|пocmotpи|пokaжи|пpobepь|пpoчtи
-    |пpoчиtaи)\b(?!').*)
-ASKS_ONLY (?!\W{,3}(<POLITE>|<VERBS>)\b)(?!.*(,|\b(and|und|et|y|then|dann)) (<POLITE>\s)?<VERBS>\b)
-    [^.!?;:]*\?\W{,9}
-# What only adds to a clause: no verb, a condition, or what is not to be done.
-ADDS (?!(<WATCHES>)$)((?!.*\b(should|must|shall|needs?|has to|ought|be|soll\w*|muss|mussen|doi(t
-    |vent)|debe\w*|<INFINITIVES>)\b)<BEFORE_A_NOUN>\b.*|(<PLACED>)(\s<BEFORE_A_NOUN>)?(\s\S+){1,2}
-    |(if|that|because|since|as|dass|weil|wenn|falls|damit|si|s'il|parce|porque)\b.*|(?!.*\b(forget
-    |vergiss|oublie\w*|olvides?)\b)(do not|don't|never|without|not|ohne|sans|sin|ne|n'\S+|no)\b.*
-    |.*\b(nothing|nichts?|rien|nada|pas)|nothing else|please|hi|hello|hey|thanks?( you)?|ok(ay)?
-    |bitte|hallo|danke|bonjour|merci|s'il (te|vous) plait|hola|por favor|gracias|)
-# Words of others, names that go on a list, and what stands between clauses, in a task as it is.
-QUOTED ["“”„][^"“”„]*["“”„]|«[^«»]*»|(?<!\w)['‘‚][^'’‘‚]*['’‘](?!\w)
-LISTED (?:,|\s(?:and|und|et|y|or|oder|ou|o))(?:\s[A-ZÄÖÜÉ\d][\w'-]*)+(?=[,.;:!?]
-    |\s(?:and|und|et|y|on|at|am|um)\s|$)
-CLAUSES (?i:(?<!\bmr)(?<!\bdr)(?<!\bst)(?<!\bmrs)[,:.!?](?=\s|$)|[;()…¿¡\n]|\s[-–—]\s|(?<!\S)(?:and
-    |und|och|og|oraz|ve|et|y(?! a\b| a-t)|e|or|oder|ou|o|but|aber|mais|pero|then|while|dann|danach
-    |anschliessend|anschließend|puis|ensuite|luego|despues|después)(?!\S))
-# Where a link leads that does something instead of showing a page.
-ACTING_LINK (?i:javascript:.*|[^#]*#|.*[?&;](act|a[ck]tion|acci[oó]n|azione|acao|do|op|cmd|command|task
-    |method|_method)=.*
-    |.*[?&;/](\w{,9}nonce|\w{,9}token|csrf\w{,9}|sesskey|formkey|crumb)=.*|mailto:.*|tel:.*
-    |(?!https?:|ftp:|file:|about:)[a-z][\w.+-]{2,20}:.*)
-# The same whatever a label says: what it holds is a script, or its address deletes or agrees.
-HARMING_LINK (?i:(java)?script:.*|.*\bsubmitform\b.*|.*[?&]confirm(ed)?=(1|y|true).*|.*[/=](delete
-    |remove|destroy|erase|unsubscribe|revoke|approve|l(oe|ö)schen|entfernen|supprimer|eliminar
-    |borrar|elimina|usun|smazat)([/?&#].*|$))
-# German verbs with a prefix, such as the last word of "Anzeige aufgeben".
-COMPOUNDS (auf|ab|an|ein|aus|zu(ruck)?|ver|ent|um|vor|nach|los|fest|frei|weg|bei)
-    (?!\w*(ung|heit|keit|schaft|ion|tat|lag|gab|sicht|zeig|such|les|seh|schau|blend|bericht)en$)
-    \w{2,}(?<!\wung)(en|eln|ern)
-# What bids as a task does, or says who is meant; and what has a price for its name.
-ACTS ((please|bitte)\s)?<VERBS>|.*\s(tamamla|onayla|gonder|sil|kaydet|iptal et|ode|satin al|bitir
-    |paylas|kaldir|degistir)\W*$|(.*\s)?(<INFINITIVES>|\w{2,}ieren|<COMPOUNDS>)\W*$|(.*\s)?(i|i'm|me
-    |ich|mich|je|moi|yo|everyone|everybody|anyone|to all|for all|jeden|jeder|tout le monde|todos)\b
-    |.*[$€£¥₽]|(yes|ja|oui|si|tak|ok|okay|sure)\b\W*\s\w
-# What begins with a verb of Spanish, French, Portuguese or Russian in its first form.
-TO_DO (.*\n)?(?!(calendar|similar|popular|regular|continu\w*|aumentar|reducir)\b)\w{2,}([aei]r(se)?
-    |tь|tьcя|tи) [^\W\d][^\n]*
-# A name that bids something, as a task does, of two words or more.
-BEGINS (.*([,;:!?()/–—…]|\.\s)\s*|.*\b(and|und|et|or|oder|ou)\s|\W+)?
-ORDERS (?=\S+ \S)(?=(\S+ ){,5}\S+$)<BEGINS>(((please|bitte)\s)?<VERBS>(?![^,;:!?]{,60}\b(nothing
-    |nichts|nicht|rien|nada|pas)\b(?! (else|anderes|sonst))).*
-    |(\S{1,40}\s){,5}\S{,20}<INFINITIVES>(\W*|[,;:!?.].*|\s(und|oder)\s.*))
-# Where Windows tells nothing but the window, and only the model says what is there.
-UNTOLD |pane|window|group|field
-COOKIES .*\b((respe[ck]t\w*|value|care about|schatzen) (ihre|deine|your|votre|tu) (privatsphare
-    |privacy|vie privee|privacidad)|cookies?|consent|privacy choices|datenschutz\w*|tracking
-    |einwilligung\w*)\b.*
-# What answers a banner, as one about cookies.
-BANNERS (?=.*\b(all|only|necessary|essential|required|additional|alles?|nur|notwendige\w*
-    |essenzielle|tout|toutes?|todo|todas|tutti|wszystk\w*|cookies?)\b)((accept|allow|agree|reject
-    |decline|refuse|deny|only|necessary|essential|required|additional|optional|selected|selection
-    |all|and|continue|close|cookies?|alles?|nur|notwendige\w*|erforderliche|essenzielle|auswahl
-    |ablehnen|akzeptieren|zulassen|erlauben|annehmen|zustimmen|tout|toutes?|les|accepter|refuser
-    |continuer|sans|aceptar|rechazar|notice|banner|this|the|todo|todas|las|accetta|rifiuta|tutti|i
-    |zaakceptuj|odrzuc|wszystkie)\W*)+
-SHOWS_LAST \s*(\S+ ){1,3}(anzeigen|ansehen|einblenden|ausblenden|anschauen)\W*
-# What follows a label and tells its state or key; what may stand before a verb.
-STATES \((ctrl|alt|shift|f\d)[^()]{,20}\)|, (on|off|stopped|running|paused|\d+ .{,20})$
-    | keyboard shortcut .{,12}$
-# The end of a task that says what is not to be done with what is filled in.
-NOT_SENT (?i:, (?:but |aber |mais |pero )?(?:not|don't|do not|nicht|ne pas|no|sin|without|ohne)\s
-    (?:zu\s)?(?:send|submit|book|pay|confirm|absenden|abschicken|senden|buchen|bestätigen|envoyer
-    |valider|enviar|confirmar)(?:ing)?(?: it)?\W*$)
-POLITELY ^((<POLITE>)\s){,3}
-# What does the same where a page says that it is about cookies, and what finds where it searches.
-AGREES (akkoord|accepteren|weigeren|godkann( alla)?|acceptera( alla)?|aksepter|hyvaksy|zgadzam sie
-    |akceptuje?|souhlasim|kabul et|elfogadom|accetto|aceitar|avvisa|rifiuta|recusar|odrzuc|odmitnout
-    |reddet|no, take me to settings|accept|allow|agree|reject|decline|i agree|save (preferences
-    |settings|choices)|ablehnen|akzeptieren|zustimmen|einverstanden|accepter|refuser|aceptar
-    |rechazar)\W*
-GOES (go|ok|los)\W*
-SEARCHES (?!.*(ad+ress|url)).*\b(search|find|such\w*|recherch\w*|busc\w*|cerca)\b.*
-# What takes over or begins what a task bids, and what may stand beside a verb that it has.
-NEUTRAL \b(it|this|toggle|add to|enregistrer|guardar|salva|opslaan|spara|lagre|gem|zapisz|kaydet
-    |tallenna|ulozit|all|now|selected|page|changes|draft|form|source|text|entry|date|and
-    |close|continue|new|und|seite|anderungen|entwurf|formular|quelltext|eintrag|datum|schliessen
-    |weiter|neu(e[rsn]?)?|standard|report|list)\b
-DONE (save|edit|add|insert|update|write|create|continue|proceed|start|apply|done|finish(ed)?|close
-    |clear|set|swap|reverse|return|import|rename|attach|speichern|bearbeiten|hinzufugen
-    |aktualisieren|schreiben|anlegen|erstellen|fortfahren|fertig|ubernehmen|anwenden|andern
-    |enregistrer|ajouter|modifier|creer|termine|guardar|anadir|editar|crear|listo|hecho|salva
-    |aggiungi|modifica|crea|fine|fatto|klaar|opslaan|klar|spara|zapisz|dodaj|gotowe|hotovo)(\W
-    |<NEUTRAL>)*|(<NEUTRAL>\W*)+(speichern|bearbeiten|andern|hinzufugen|sichern|erstellen
-    |anlegen)\W*|[-+−]
-# What looks, whatever its words: a paper, a menu, what is a list of something; and what leads on:
-# a page's number, signs that turn pages or close, one word that is many things, as "Reviews".
-SHOWN_WHOLE <ENDING_SHOWS>( done)?|<MENU_BARS>|<FETCHES>|\.\.|einstellungen oder ablehnen|(profit (&
-    |and) loss|balance sheet|trial balance|cash flow|general ledger|a/[rp] aging)( \w+){,2}
-    |\d:\d( \(\d{1,3} ?%\))?|(mon|tues|wednes|thurs|fri|satur|sun)day\W*\d{,2}|(mon|diens|donners
-    |frei|sams|sonn)tag\W*\d{,2}|mittwoch\W*\d{,2}|(lun|mar|mercre|jeu|vendre|same)di\W*\d{,2}
-    |(lunes|martes|miercoles|jueves|viernes|sabado|domingo|segunda|terca|quarta|quinta
-    |sexta)\W*\d{,2}|(picture|image|photo|bild|slide|foto|seite|page) \d+ (of|von|de|/) \d+
-    |[<>«»‹›←→]+|\S*(ubersicht|ansicht|verlauf|liste|vorschau|statistik|historie|suche|auszug
-    |auswahl|kopf|protokoll|nachrichten|mitteilungen|bewertungen|meldungen|einstellungen)
-LEADS_WHOLE \d{1,4}|play (\d+|episode|video|trailer|song|track)\b(?!.*\b(pay|buy|send|order)\b).*
-    |[↑↓▲▼▾×✕✖☰≡⋮]+|x|\.\.\.|[a-z]{2,}[^su\W]s( \(?\d+\)?)?
-# Keys, and turns of the wheel, that choose in what holds one of several values; and its buttons.
-CHOICES combo box|slider|spinner|radio button
-MATTERS (split )?button|checkbox|switch|<CHOICES>
-CHOOSES up|down|left|right|page\w+|(shift\+)?.|drag
-STEPS (.*\n)?(((step|one|value) )?(up|down|(in|de)cre(ase|ment))( value)?|[-+−▲▼▴▾]|plus|minus
-    |higher|lower|larger|smaller|raise|hoher|niedriger|erhohen|verringern|auf|ab|augmenter|diminuer
-    |aumentar|disminuir)\W*
-MORE_OR_LESS (.*\n)?(more|less|mehr|weniger|moins|mas|menos)\W*
-PREFERENCES (.*\b)?(privacy|privatsphare|billing|notifications?|who can .*|security|sicherheit
-    |permissions|share .*|access|(rate|rating|poll|survey|vote)\b.*|umfrage|bewert\w+|.* - status
-    |settings?|preferences|options|einstellungen|optionen|parametres|configuracion|opciones|ajustes
-    |ustawienia|impostazioni)\b.*
-# Words of buttons that find what was chosen before, and of what steers what plays.
-FINDS search|find|zoek(en)?|szukaj|cerca|pesquisar|hledat|show(?! (more|less|menu
-    |all|details|password)\b)|go(?! (to|back|home)\b)|suche|suchen|finden?|zeigen?|anzeigen|los
-    |(re)?cherche[rz]|trouver|afficher|voir|buscar|encontrar|mostrar|ver|track|look ?up|vyhledat|hae|sok|sog
-    |cauta|ara|znajdz|пoиck|haиtи|зhaиtи|biдcteжиtи
-LEADS_ON (.*; )?((<TAKES_OVER>|ok)|(?![^;]*\b(tabs?|onglets?|pestanas?|google
-    |url)\b)((<FINDS>)\b[^;]*|[^;]*\s(<FINDS>)\W*|[^;]*(検索|搜索|搜尋|검색)))(; .*)?
-PLAYS seek\w*|scrub\w*|progress|volume|playback|lautstarke|fortschritt|wiedergabe|progression
-    |lecture|volumen|progreso|reproduccion
-# What tells others what one thinks of them: alone, before a name or behind one.
-LIKES (like|follow|subscribe|endorse|recommend|befriend|join|(up|down)?vote|rsvp|gef[äa]llt mir
-    |j.aime|aimer|suivre|s.abonner|rejoindre|me gusta|seguir|unirse|suscribirse|folgen|abonnieren
-    |beitreten|liken|empfehlen|vernetzen)
-REACTS (.*\n)?(.*\b\d+ reactions?\b.*|(super )?(un)?(<LIKES>|fork|star|react|going|attend|wave
-    |connect)\W*|(super )?(un)?(<LIKES>|star|react|wave)( (to|at))? (this(?! (guide|link|path|route
-    |step)s?\b)|now|back)\b.*|add (as a )?friend\b.*|(.*\s)?als freund(in)? hinzufugen\W*)
-# As Windows has it, since names begin with capitals; what has an article is no name.
-REACTS_TO (?i:(super )?(un)?(<LIKES>|connect with)\b(?!.?(ups?|ing)\b)(?! (us|me|on|the|an|our|your
-    |my|new)\b))(.*\s)?[@#A-ZÀ-ÖØ-Þ].*|(?!(?i:.*\b(link|schritt\w*|anleitung|hinweis\w*|weg
-    |route)\b))(.*\s)?[@#A-ZÀ-ÖØ-Þ].*\s(?i:<LIKES>)\W*
-# Files, and what gets one.
-GETS (download|export|herunterladen|exportieren|telecharger|exporter|descargar|exportar|scarica
-    |pobierz|save (as|link|file|to (disk|device|computer)))
-DOWNLOADS (.*\n)?(<GETS>\b(?!'|\s(speed|cent(er|re)|manager|folder|history|guide|page|area)s?\b).*
-    |[^\n]*\s<GETS>\W*|.*\S\.(?!(com|url|js|website)\b)(zip|7z|rar|tar|gz|docx?|xlsx?|pptx?|odt|ods
-    |odp|rtf|epub|ics|vcf|torrent|<RUNS>)(\W.*)?)
-KEPT_AT_ONCE .*(automatisches speichern|autosave on|google docs|google sheets|google slides
-    |autosaved|automatisch gespeichert|word online|confluence|notion|onenote|obsidian|sticky notes
-    |kurznotizen|google keep|docx? - (saved|gespeichert|enregistre|guardado|salvato|opgeslagen
-    |sparad|zapisano)|notes - icloud|evernote|simplenote|joplin|logseq|standard notes|airtable
-    |dropbox paper|quip|figma|miro|(?<!easy )access)\b.*
-""",
-    PATTERNS,
-)
-
-
-@lru_cache(maxsize=16)
-def bids(task: str) -> bool:
-    """Tells whether a task bids more than to look: a clause of it has a verb of its own."""
-    said = re.sub(PATTERNS["LISTED"], "", re.sub(PATTERNS["QUOTED"], "it", task))
-    if said.rstrip().endswith("?") and has_form("ASKS_ONLY", said):
-        return False  # in whatever language
-    clauses = re.split(PATTERNS["CLAUSES"], said)
-    verbs = [clause for clause in clauses if not has_form("ADDS", clause)]
-    return not verbs or not all(has_form("WATCHES", clause) for clause in verbs)
-
-
-####################################################################################################
-# Words - what words command, look, answer, forbid or are bidden, in many languages
+# Words - what labels command, answer and look at, in many languages
 ####################################################################################################
 
 # What a label commands. A phrase counts anywhere, a single word first (English) or last (German),
@@ -5632,55 +5395,6 @@ COMMANDS = {
         numer karty, senha, пароль, пароли, номер карты, 密码, 信用卡
         wachtwoord, lösenord, heslo, parola, 비밀번호, palavra-passe, パスワード""",
 }
-# What no label commands by these words: a menu that opens, the heading of a column.
-SAID_OTHERWISE = """
-    send to, senden an, envoyer à, clear selection, 删除日期, 发送日期, 已删除邮件, 未删除邮件,
-    已发送邮件"""
-# Ends of labels that name what is only seen, as in "Reset zoom", or what no command is about, as in
-# "Purchase history"; of what is deleted only the former.
-SEEN = frozenset(
-    "zoom view filter filters search selection layout highlight highlights highlighting formatting"
-    " sorting sort columns grouping tour timer ansicht suche auswahl sortierung".split()
-)
-NAMED = SEEN.union(
-    "history date price prices speed size center centre office club numbering backward back lesson"
-    " level tutorial quiz chapter settings options mode guide rate limit deadline type column code"
-    " notes lektion kapitel game match round slip tab spiel stopwatch animation exercise".split()
-)
-# A clause with one of these in front commands nothing by its last word.
-NO_COMMANDS = frozenset(
-    "never keep undo cancel no not don't how what why nicht nie keine wie was warum ne jamais nunca"
-    " aldri aldrig nooit mai nigdy".split()
-)
-# What forbids what a task names beside one of these, in the same sentence.
-FORBIDDING = frozenset("not never don't no without nicht nie niemals kein keine ohne".split())
-# What may stand between a verb and what it is about.
-ARTICLES = frozenset(
-    "the a to command program page site den die das der zu zum le la el al".split()
-)
-
-
-def is_in_task(said: str, task: str, behind: Collection[str] = ()) -> bool:
-    """Tells whether the task names this literally, as words of its own, and permits it.
-
-    Where words are given that say what is to be done, it stands behind one of them.
-    """
-    said = said.lower().strip("#")  # as a number or a colour may have it in front
-    if len(said) < 3 and not said.isdigit():
-        return False
-    for sentence in re.split(r"(?<=[.;!?])\s", task.lower().replace("’", "'")):
-        words = [word.strip("\"'`“”„‚‘,;:!?().#") for word in sentence.split()]
-        if FORBIDDING.isdisjoint(words):
-            kept = filterfalse(ARTICLES.__contains__, words) if behind else words
-            line = f" {' '.join(kept)} "
-            for verb in behind or [""]:
-                if f" {verb} {said} ".replace("  ", " ") in line:
-                    return True
-    return False
-
-
-# Where a label says something else; a question, which commands nothing, keeps its sign.
-CLAUSES_END = r"[.,;:!()…|–—/\"<>\[\]\n]|(?<=\?)|\b(?:and|und|et|or|oder|ou)\b"
 # What leaves a dialog without an answer, or only goes on in it; and no, which is one.
 ANSWERS = {
     "leaves": """
@@ -5699,11 +5413,14 @@ ANSWERS = {
         =pas maintenant, =ahora no, =non ora, =agora não, =niet nu, =nu niet, =inte nu, =ikke nu,
         =ei nyt, =nie teraz, =teď ne, =teraz nie, =şimdi değil, =не сейчас, =не зараз, =mai târziu,
         =kasnije, =αργότερα, =όχι τώρα, =пізніше, =لاحقا, =ليس الآن, =אחר כך, =לא עכשיו, =để sau,
-        =nanti, =ภายหลัง, =以后再说, =稍后再说, =暂不, =以後再說, =稍後再說, =今はしない, =다음에, =나중에 하기, =anulează,
+        =nanti, =ภายหลัง, =以后再说, =稍后再说, =暂不, =以後再說, =稍後再說, =今はしない, =다음에,
+        =나중에 하기, =anulează,
         =închide, =odustani, =zatvori, =άκυρο, =κλείσιμο, =скасувати, =закрити, =إلغاء, =إغلاق,
         =ביטול, =סגור, =hủy, =đóng, =bỏ qua, =batal, =tutup, =lewati, =ยกเลิก, =ปิด, =취소, =닫기,
-        =キャンセル, =閉じる, =关闭, =關閉, =bezárás, =omite, =înapoi, =preskoči, =overslaan, =hoppa över,
-        =spring over, =hopp over, =ohita, =pomiń, =přeskočit, =atla, =пропустить, =пропустити, =跳过,
+        =キャンセル, =閉じる, =关闭, =關閉, =bezárás, =omite, =înapoi, =preskoči, =overslaan,
+        =hoppa över,
+        =spring over, =hopp over, =ohita, =pomiń, =přeskočit, =atla, =пропустить, =пропустити,
+        =跳过,
         =略過, =スキップ, =건너뛰기""",
     "goes ahead": """
         =next, =weiter, =suivant, =siguiente, =dalej, =далее, =下一步, =nästa, =næste, =neste,
@@ -5731,7 +5448,9 @@ ANSWERS = {
     "refuses": """
         no, nein, non, nie, нет, 否, keep, behalten, don't run, nicht ausführen, nej, nee, não,
         hayır, ei,
-        =nem, =nu, =όχι, =ne, =لا, =לא, =không, =tidak, =아니요, =아니오, =いいえ, =ไม่ใช่, =ไม่, =ні, =не""",
+        =nem, =nu, =όχι, =ne, =لا, =לא, =không, =tidak, =아니요, =아니오, =いいえ, =ไม่ใช่, =ไม่,
+        =ні,
+        =не""",
     # What bars somebody else, where that one wants to be let and another button would do so.
     "bars": """
         =block, =deny, =refuse, =don't allow, =never allow, =decline, =blockieren, =verweigern,
@@ -5828,10 +5547,14 @@ LOOKING = {
         sebelumnya, muat ulang, perluas, ciutkan, putar, dengarkan, baca, pilih, bandingkan,
         lewati iklan, papar, seterusnya, देखें, दिखाएं, छिपाएं, खोजें, फ़िल्टर, अगला, अगली, पिछला,
         पिछली, सुनें, पढ़ें, चुनें, क्रमबद्ध, แสดง, ค้นหา, เรียงลำดับ, จัดเรียง, ตัวกรอง, ถัดไป,
-        ก่อนหน้า, รีเฟรช, ขยาย, เลือก, เปรียบเทียบ, รายละเอียด, เพิ่มเติม, เต็มจอ, ข้ามโฆษณา, 非表示,
-        探す, 次の, 前の, 比較, 折りたた, 全画面, 字幕, 再読み込み, 絞り込み, 並び替え, 読む, 聴く, 見る, 隐藏, 查找, 展开, 收起, 折叠, 播放, 选择,
-        比较, 对比, 放大, 缩小, 全屏, 跳过广告, 浏览, 顯示, 隱藏, 檢視, 搜尋, 尋找, 篩選, 重新整理, 收合, 選擇, 全螢幕, 略過廣告, 숨기기, 보이기, 찾기,
-        새로고침, 펼치기, 접기, 자세히, 확대, 축소, 전체화면, 전체 화면, 광고 건너뛰기, 둘러보기, 자막""",
+        ก่อนหน้า, รีเฟรช, ขยาย, เลือก, เปรียบเทียบ, รายละเอียด, เพิ่มเติม, เต็มจอ, ข้ามโฆษณา,
+        非表示,
+        探す, 次の, 前の, 比較, 折りたた, 全画面, 字幕, 再読み込み, 絞り込み, 並び替え, 読む, 聴く,
+        見る, 隐藏, 查找, 展开, 收起, 折叠, 播放, 选择,
+        比较, 对比, 放大, 缩小, 全屏, 跳过广告, 浏览, 顯示, 隱藏, 檢視, 搜尋, 尋找, 篩選, 重新整理,
+        收合, 選擇, 全螢幕, 略過廣告, 숨기기, 보이기, 찾기,
+        새로고침, 펼치기, 접기, 자세히, 확대, 축소, 전체화면, 전체 화면, 광고 건너뛰기, 둘러보기,
+        자막""",
     "leads": """
         =apply, =reply, =forward, =compose, =sign in, =log in, =login, =log on, =pause, =mute,
         =unmute, =restore, =restore down, =copy, skip+, =skip, watch video, start video,
@@ -6013,15 +5736,24 @@ LOOKING = {
         =रद्द करें, =วันนี้, =วัน, =สัปดาห์, =เดือน, =ปี, =แผนที่, =รายการ, =รูปภาพ, =ความคิดเห็น,
         =สมาชิก, =ไฟล์, =โฟลเดอร์, =เอกสาร, =การตั้งค่า, =ปฏิทิน, =โปรไฟล์, =ประวัติ, =หน้าแรก,
         =กลับ, =ย้อนกลับ, =ยกเลิก, =ข้าม, =เมนู, =ทั้งหมด, =เล่น, =ฟัง, =อ่าน, =ดู, =ล้างตัวกรอง,
-        =今日, =明日, =日, =週, =月, =年, =地図, =写真, =動画, =コメント, =口コミ, =メンバー, =参加者, =ファイル, =フォルダー, =お気に入り,
-        =通知, =連絡先, =ニュース, =サイズ, =日付, =名前, =価格, =経路, =結果, =すべて, =プロフィール, =メニュー, =設定, =カレンダー, =説明,
-        =履歴, =ホーム, =キャンセル, =スキップ, =後で, =再生, =一時停止, =新着順, =価格の安い順, =ミュート, =今天, =昨天, =明天, =周, =地图,
-        =照片, =图片, =视频, =评论, =成员, =参与者, =文件, =文件夹, =文档, =下载内容, =收藏, =联系人, =新闻, =大小, =日期, =名称, =价格,
-        =路线, =结果, =全部, =个人资料, =菜单, =设置, =日历, =描述, =历史记录, =首页, =取消, =跳过, =稍后, =以后再说, =最新, =暂停, =静音,
-        =字幕, =地圖, =圖片, =影片, =留言, =成員, =檔案, =資料夾, =行事曆, =歷史記錄, =首頁, =略過, =稍後, =오늘, =어제, =내일, =일, =주,
-        =월, =년, =지도, =사진, =동영상, =댓글, =리뷰, =멤버, =참가자, =파일, =폴더, =문서, =즐겨찾기, =알림, =연락처, =뉴스, =크기, =날짜,
-        =이름, =가격, =경로, =결과, =전체, =프로필, =메뉴, =설정, =캘린더, =설명, =기록, =홈, =뒤로, =취소, =건너뛰기, =나중에, =재생,
-        =일시정지, =음소거, =최신순, =낮은 가격순, =graph, =hour, =lyrics, =ruler, =gridlines, =zoom in, =zoom out,
+        =今日, =明日, =日, =週, =月, =年, =地図, =写真, =動画, =コメント, =口コミ, =メンバー,
+        =参加者, =ファイル, =フォルダー, =お気に入り,
+        =通知, =連絡先, =ニュース, =サイズ, =日付, =名前, =価格, =経路, =結果, =すべて,
+        =プロフィール, =メニュー, =設定, =カレンダー, =説明,
+        =履歴, =ホーム, =キャンセル, =スキップ, =後で, =再生, =一時停止, =新着順, =価格の安い順,
+        =ミュート, =今天, =昨天, =明天, =周, =地图,
+        =照片, =图片, =视频, =评论, =成员, =参与者, =文件, =文件夹, =文档, =下载内容, =收藏,
+        =联系人, =新闻, =大小, =日期, =名称, =价格,
+        =路线, =结果, =全部, =个人资料, =菜单, =设置, =日历, =描述, =历史记录, =首页, =取消, =跳过,
+        =稍后, =以后再说, =最新, =暂停, =静音,
+        =字幕, =地圖, =圖片, =影片, =留言, =成員, =檔案, =資料夾, =行事曆, =歷史記錄, =首頁, =略過,
+        =稍後, =오늘, =어제, =내일, =일, =주,
+        =월, =년, =지도, =사진, =동영상, =댓글, =리뷰, =멤버, =참가자, =파일, =폴더, =문서,
+        =즐겨찾기, =알림, =연락처, =뉴스, =크기, =날짜,
+        =이름, =가격, =경로, =결과, =전체, =프로필, =메뉴, =설정, =캘린더, =설명, =기록, =홈,
+        =뒤로, =취소, =건너뛰기, =나중에, =재생,
+        =일시정지, =음소거, =최신순, =낮은 가격순, =graph, =hour, =lyrics, =ruler, =gridlines,
+        =zoom in, =zoom out,
         =actual size, =stündlich, =lineal, =vergrößerung, =alphabetisch, =plein écran,
         =pantalla completa, =dettaglio, =schermo intero, =detalhe, =ecrã inteiro, =tela cheia,
         =volledig scherm, =undertexter, =helskärm, =undertekster, =fuld skærm, =fullskjerm, =tiedot,
@@ -6035,6 +5767,257 @@ LOOKING = {
         =einen monat vor, =einen monat zurück, =einen tag vor, =einen tag zurück, =nächster tag,
         =semaine suivante""",
 }
+# What is told apart, and by which words.
+WORDS = {"commands": COMMANDS, "answers": ANSWERS, "looks": LOOKING}
+
+
+####################################################################################################
+# Tasks - what a task bids, and what a label says of it
+####################################################################################################
+
+PATTERNS |= patterns_of(
+    r"""
+# What bids something: verbs that begin it, in four languages, and German ones that end it.
+VERBS (repeat|write|rewrite|type|retype|enter|fill|change|save|store|restore|add|append|insert
+    |prepend|note|jot|record|put|set|reset|make(?!\ssure)|create|draw|paint|sketch|name(?=\s(it
+    |the\s(file|folder))\b)|call(?=\s\S{1,60}\.)|rename|delete|remove|erase|clear|cut|replace
+    |substitute|correct|fix|format|reformat|bold|underline|italici[sz]e|highlight|mark|edit|modify
+    |update|adjust|adapt|paste|copy|duplicate|move|sort|merge|split|convert|transcribe|compose|draft
+    |prepare|produce|generate|build|design|develop|program|implement|complete|finish|extend|shorten
+    |reword|rephrase|polish|improve|tidy|clean|organi[sz]e|arrange|rearrange|reorder|swap|exchange
+    |undo|redo|revert|cancel|archive|tag|annotate|comment|accept|reject|approve|assign|export|import
+    |download|print|scann?|upload|send|reply|forward|schedule|apply|enable|disable|activate
+    |deactivate|turn|switch|toggle|tick|untick|uncheck|configure|install|uninstall|increase|decrease
+    |raise|lower|reduce|enlarge|round|resize|crop|rotate|flip|blur|align|cent(er|re)|indent|colou?r
+    |encrypt|protect|hide|sum|total|multiply|take(?!\san?\s(\S{1,20}\s)?look)|give(?!\sme\b)|dictate
+    |register|submit|book|pay|buy|sign(?!\W?in\b)|(be)?schreib|tipp|ander|verander|bearbeit|speicher
+    |sicher|trag|fug|gib(?!\smir)|setz|stell(?!e?\sfest)|leg|losch|entfern|streich|ersetz|tausch
+    |korrigier|verbesser|berichtig|benenn|formatier|mach(?![^,;:!?]{,60}\s(auf|zu)\b)|erstell|erzeug
+    |zeichn|mal(?!\s(sehen|schauen))|notier|erganz|kopier|verschieb|markier|unterstreich|full|schalt
+    |aktivier|deaktivier|sortier|druck|exportier|importier|lad|send|schick|antwort|verfass|entwirf
+    |programmier|wandl|wandel|dreh|schneid|vergrosser|verkleiner|erhoh|senk|verringer|hang|heb|ruck
+    |farb|nummerier|buch|bestell|kauf|konvertier|pass|(re|de)?ecri(s|re|vez)|tape|saisi\w{,5}
+    |rempli\w{,5}|modifie|enregistre|sauvegarde|ajoute|inser|renomme|supprime|efface|remplace
+    |corrige|met|mets|mettre|mettez|cree|dessine|copie|colle|deplace|complete|souligne|escrib\w{,5}
+    |teclea|introdu\w{,5}|rellena|cambia|modifica|guarda|anad\w{,5}|agrega|inserta|anota|renombra
+    |elimina|borra|reemplaza|sustitu\w{,5}|correg\w{,5}|corrig\w{,5}|pon|poner|crea|dibuja|copia
+    |pega|muev|mover|completa|edita)(e|en|n|r|z|er|ez)?\b(?!')
+INFINITIVES (schreiben|andern|tragen|geben|fugen|fullen|loschen|entfernen|ersetzen|speichern
+    |benennen|korrigieren|formatieren|erganzen|notieren|erstellen|zeichnen|kopieren|verschieben
+    |markieren|streichen|machen|setzen|stellen|schalten|bearbeiten|sortieren|drucken|exportieren
+    |herunterladen)
+# A clause of a task that only looks: it has no other verb than these, behind words that ask.
+POLITE (please|kindly|just|also|now|first|finally|next|after(ward)?s?|(can|could|would|will) you|(i
+    |we) (want|need|would like|wish)( you)? to|i'd like( you)? to|you (have|need) to|(help|let) (me
+    |us)|try to|hi|hello|hey|so|ok(ay)?|bitte|jetzt|nun|auch|zuerst|mal|(kannst|konntest|wurdest) du
+    |(konnen|konnten|wurden) sie|(ich|wir) (will|mochte|muss|wollen|mochten|mussen)|mir|uns|mich
+    |hallo|(peux|pourrais|veux)[- ]tu|(pouvez|pourriez)[- ]vous|kan du|kunt u|kun je|puoi|puo|podes
+    |czy mozesz|muzes|est-ce que (tu|vous) (peux|pourrais|pouvez|pourriez)|tu (peux|pourrais)
+    |je (veux|voudrais)|j'aimerais|il faut|d'abord|s'il (te|vous) plait|bonjour|me|nous|puedes
+    |podrias|puede|podria|quiero|quisiera|necesito|por favor|primero|hola)
+ASKING (whether|what|which|whom?|whose|where|when|why|how|wie\w*|was|wo(her|hin)?|wann|wer|wen|wem
+    |wessen|warum|wieso|weshalb|welche\w*|ob|comment|combien|quand|(le|la|les)?quel\w*|pourquoi|que
+    (?! (tu|vous|ils?|elles?|l[aeo]s?|el|se)\b| l')|qui|quoi|qu'\S+|ou|como|cuando|cuant\w*|cual\w*
+    |donde|quien\w*|(what|how|where|who|when)s|quant[aeio]s?|qua(l|le|li|is)|quando|quem|onde|cosa
+    |che|chi|perche|hoe(veel)?|welke?|wat|waar|wanneer|vad|hva|hvad|vem|hvem|hvor\w*|hvornar|hur|nar
+    |nar|vilken|co|kto|gdzie|kiedy|jak|ile|ktory|kdo|kde|kdy|kolik|mika|mita|missa|milloin|montako
+    |melyik|mikor|mennyi|ne kadar|kac|hangi|nerede|ckoльko|гдe|koгдa|kakoи|kakaя|kakиe|чto|kto
+    |пoчemy)
+BEFORE_A_NOUN (the|an?|its?|their|my|our|your|his|her|all|any|both|this|that|these|those|der|die
+    |das|den|dem|des|eine?\w?|seine?\w?|ihre?\w?|meine?\w?|unsere?\w?|le|la|les|une?|du|leurs?
+    |s[ae]s?|mon|ma|mes|el|los|las|una|su|sus|mi|mis|\d\S*)
+PLACED in|into|at|on|with|using|from|under|below|above|behind|for|by|of|to|until|im|ins|an|am|auf
+    |mit|bei|beim|unter|nach|aus|vor|hinter|von|vom|zu[mr]?|fur|um|bis|dans|a|aux?|avec|sur|sous|de
+    |pour|en|con|al|del|para|hasta
+WATCHES (?!.*(?<!how )(?<!what )\b(to|pour|para|zum?) <VERBS>)(<POLITE>\s){,6}((?!(what|how) about
+    |what a client calls$|why (not|don't))((<PLACED>)\s)?<ASKING>\b.*|(is|are|am|was|were|does|did
+    |has|had|(have|do) (i|we|they|you)|(can|may|should|will) (i|we|they|it|he|she|there|the)|gibt es
+    |ist|sind|war|waren|hat|habe ich|haben wir|steht|kommt|kostet|kann (ich|man)|est(-ce (?!que (tu
+    |vous)\b)|-il|-elle|\b)|sont|y a-t-il|il y a|hay|esta|estan|son|tiene|tengo)\b.*|(look|see
+    (?! to\b)|read|view|find|search|check(?! (\S+ )?(box(es)?|in|out|off|mark)\b)|show|(tell|show
+    |give) (me|us)\b(?! an?\b).*|know|hear|watch|listen|compare|count|close|browse|explore|locate
+    |verify|inspect|examine|determine|identify|discover|learn|monitor|scroll|wait|zoom|research
+    |figure out|(have|take) a (\S+ )?look|note (?=<ASKING>|if\b|that\b)|remember (?=<ASKING>|if\b)
+    |(open|visit|navigate|go (?=to|back|through|into|in|on|up|down|online)(\S+)|offnen?|ouvr\w+
+    |abr\w+)\b(?!.*\b(to (?!the|an?|my|our|your)|so that|um zu|pour|para)\b)|schau\w*|sieh|seht?
+    |sehen|guck\w*|lies|les(e|t|en)|such(e|t|en)?|finden?|findet|zeig(e|t|en)?|(sage?|nenne?
+    |erzahle?|gib) (\S+ )?(mir|uns)\b(?! eine?\b)|prufen?|uberprufen?|vergleich\w*|durchsuch\w*
+    |ermittel\w*|ermittle|besuchen?|warte\w*|wissen|schliessen?|gehe?n? (auf|zu[mr]?|ins?|nach
+    |zuruck)|stelle? fest|(mach|ruf)e?\s(?=.*\s(auf|zu)$)|(?!.*\b(auf|zu[mr]?) \S+$).*\b(nach
+    |an)?(lesen|suchen|finden|sehen|schauen|prufen|vergleichen|vorlesen|offnen)$|(mir
+    |uns) (.*\s)?(sagen|zeigen|nennen)$|regarde\w*|voi[rs]|voyez|lis(ez)?|lire|(re)?cherche\w*
+    |trouve\w*|montre\w*|affiche\w*|(dis|dites|donne)[- ](moi|nous)|(me|nous) dire|ferme\w*
+    |verifie\w*|consulte\w*|savoir|ecoute\w*|va(s|is)? (sur|a|aux?|dans)|aller|mira\w*|ver|ve (al?
+    |si)|lee|leer|busca\w*|encuentra\w*|encontrar|muestra\w*|mostrar\w*|ensena\w*|di(me|game|nos)
+    |decir(me|nos)|dame (el|la|los|las)|cierra|comprueba\w*|comprobar|verifica\w*|compara\w*
+    |visita\w*|saber|averigua\w*|abn|abra|ac|anoiξe|apn|apne|apri|avaa|bekijk|beratta|biдkpии|bul
+    |list(e|a|s)?(?! my\b)|summari[sz]e|play|explain|describe|preview|count|compte|policz|guarda
+    (?= a )|guck\w*|ler|ver|vezi|bak|laat .* zien|(看|查|找|读|告诉我)\w*|.*(見て|教えて|確認して
+    |調へて|읽어줘|확인해줘|알려줘|보여줘|찾아줘|多少|几点|几个|吗|何日|いつ
+    |とこ|いくら|\b(bak|goster)\b)\w*|cerca|ckaжи|consulte|controleer|controlla|deschide|diga|dimmi
+    |encontre|etsi|fammi vedere|finn|fortell|fortæl|goster|haиди|hitta|katso|keresd|kerro|kijk|kolla
+    |lees|leggi|leggimi|leia|leta|lue|læs|mostra|mostrami|mostre|mutasd|najdi|nayta|nyisd|oku|olvasd
+    |oppna|otevri|otkpoи|otworz|pokaz|powiedz|precti|procure|przeczytaj|sag mig|shfaq|sjekk|sog|sok
+    |soyle|sprawdz|tarkista|tjek|toon|trova|ukaz|vedi|veja|verifique|vertel|vind|vis|visa|zjisti
+    |zkontroluj|znajdz|zobacz|zobraz|zoek|βpeσ|δeiξe|δiaβaσe|зhaиди|пocmotpи|пokaжи|пpobepь|пpoчtи
+    |пpoчиtaи)\b(?!').*)
+ASKS_ONLY (?!\W{,3}(<POLITE>|<VERBS>)\b)(?!.*(,|\b(and|und|et|y|then|dann)) (<POLITE>\s)?<VERBS>\b)
+    [^.!?;:]*\?\W{,9}
+# What only adds to a clause: no verb, a condition, or what is not to be done.
+ADDS (?!(<WATCHES>)$)((?!.*\b(should|must|shall|needs?|has to|ought|be|soll\w*|muss|mussen|doi(t
+    |vent)|debe\w*|<INFINITIVES>)\b)<BEFORE_A_NOUN>\b.*|(<PLACED>)(\s<BEFORE_A_NOUN>)?(\s\S+){1,2}
+    |(if|that|because|since|as|dass|weil|wenn|falls|damit|si|s'il|parce|porque)\b.*|(?!.*\b(forget
+    |vergiss|oublie\w*|olvides?)\b)(do not|don't|never|without|not|ohne|sans|sin|ne|n'\S+|no)\b.*
+    |.*\b(nothing|nichts?|rien|nada|pas)|nothing else|please|hi|hello|hey|thanks?( you)?|ok(ay)?
+    |bitte|hallo|danke|bonjour|merci|s'il (te|vous) plait|hola|por favor|gracias|)
+# Words of others, names that go on a list, and what stands between clauses, in a task as it is.
+QUOTED ["“”„][^"“”„]*["“”„]|«[^«»]*»|(?<!\w)['‘‚][^'’‘‚]*['’‘](?!\w)
+LISTED (?:,|\s(?:and|und|et|y|or|oder|ou|o))(?:\s[A-ZÄÖÜÉ\d][\w'-]*)+(?=[,.;:!?]
+    |\s(?:and|und|et|y|on|at|am|um)\s|$)
+CLAUSES (?i:(?<!\bmr)(?<!\bdr)(?<!\bst)(?<!\bmrs)[,:.!?](?=\s|$)|[;()…¿¡\n]|\s[-–—]\s|(?<!\S)(?:and
+    |und|och|og|oraz|ve|et|y(?! a\b| a-t)|e|or|oder|ou|o|but|aber|mais|pero|then|while|dann|danach
+    |anschliessend|anschließend|puis|ensuite|luego|despues|después)(?!\S))
+# Where a link leads that does something instead of showing a page.
+ACTING_LINK (?i:javascript:.*|[^#]*#|.*[?&;](act|a[ck]tion|acci[oó]n|azione|acao|do|op|cmd|command
+    |task
+    |method|_method)=.*
+    |.*[?&;/](\w{,9}nonce|\w{,9}token|csrf\w{,9}|sesskey|formkey|crumb)=.*|mailto:.*|tel:.*
+    |(?!https?:|ftp:|file:|about:)[a-z][\w.+-]{2,20}:.*)
+# The same whatever a label says: what it holds is a script, or its address deletes or agrees.
+HARMING_LINK (?i:(java)?script:.*|.*\bsubmitform\b.*|.*[?&]confirm(ed)?=(1|y|true).*|.*[/=](delete
+    |remove|destroy|erase|unsubscribe|revoke|approve|l(oe|ö)schen|entfernen|supprimer|eliminar
+    |borrar|elimina|usun|smazat)([/?&#].*|$))
+# German verbs with a prefix, such as the last word of "Anzeige aufgeben".
+COMPOUNDS (auf|ab|an|ein|aus|zu(ruck)?|ver|ent|um|vor|nach|los|fest|frei|weg|bei)
+    (?!\w*(ung|heit|keit|schaft|ion|tat|lag|gab|sicht|zeig|such|les|seh|schau|blend|bericht)en$)
+    \w{2,}(?<!\wung)(en|eln|ern)
+# What bids as a task does, or says who is meant; and what has a price for its name.
+ACTS ((please|bitte)\s)?<VERBS>|.*\s(tamamla|onayla|gonder|sil|kaydet|iptal et|ode|satin al|bitir
+    |paylas|kaldir|degistir)\W*$|(.*\s)?(<INFINITIVES>|\w{2,}ieren|<COMPOUNDS>)\W*$|(.*\s)?(i|i'm|me
+    |ich|mich|je|moi|yo|everyone|everybody|anyone|to all|for all|jeden|jeder|tout le monde|todos)\b
+    |.*[$€£¥₽]|(yes|ja|oui|si|tak|ok|okay|sure)\b\W*\s\w
+# What begins with a verb of Spanish, French, Portuguese or Russian in its first form.
+TO_DO (.*\n)?(?!(calendar|similar|popular|regular|continu\w*|aumentar|reducir)\b)\w{2,}([aei]r(se)?
+    |tь|tьcя|tи) [^\W\d][^\n]*
+# A name that bids something, as a task does, of two words or more.
+BEGINS (.*([,;:!?()/–—…]|\.\s)\s*|.*\b(and|und|et|or|oder|ou)\s|\W+)?
+ORDERS (?=\S+ \S)(?=(\S+ ){,5}\S+$)<BEGINS>(((please|bitte)\s)?<VERBS>(?![^,;:!?]{,60}\b(nothing
+    |nichts|nicht|rien|nada|pas)\b(?! (else|anderes|sonst))).*
+    |(\S{1,40}\s){,5}\S{,20}<INFINITIVES>(\W*|[,;:!?.].*|\s(und|oder)\s.*))
+# Where Windows tells nothing but the window, and only the model says what is there.
+UNTOLD |pane|window|group|field
+COOKIES .*\b((respe[ck]t\w*|value|care about|schatzen) (ihre|deine|your|votre|tu) (privatsphare
+    |privacy|vie privee|privacidad)|cookies?|consent|privacy choices|datenschutz\w*|tracking
+    |einwilligung\w*)\b.*
+# What answers a banner, as one about cookies.
+BANNERS (?=.*\b(all|only|necessary|essential|required|additional|alles?|nur|notwendige\w*
+    |essenzielle|tout|toutes?|todo|todas|tutti|wszystk\w*|cookies?)\b)((accept|allow|agree|reject
+    |decline|refuse|deny|only|necessary|essential|required|additional|optional|selected|selection
+    |all|and|continue|close|cookies?|alles?|nur|notwendige\w*|erforderliche|essenzielle|auswahl
+    |ablehnen|akzeptieren|zulassen|erlauben|annehmen|zustimmen|tout|toutes?|les|accepter|refuser
+    |continuer|sans|aceptar|rechazar|notice|banner|this|the|todo|todas|las|accetta|rifiuta|tutti|i
+    |zaakceptuj|odrzuc|wszystkie)\W*)+
+SHOWS_LAST \s*(\S+ ){1,3}(anzeigen|ansehen|einblenden|ausblenden|anschauen)\W*
+# What follows a label and tells its state or key; what may stand before a verb.
+STATES \((ctrl|alt|shift|f\d)[^()]{,20}\)|, (on|off|stopped|running|paused|\d+ .{,20})$
+    | keyboard shortcut .{,12}$
+# The end of a task that says what is not to be done with what is filled in.
+NOT_SENT (?i:, (?:but |aber |mais |pero )?(?:not|don't|do not|nicht|ne pas|no|sin|without|ohne)\s
+    (?:zu\s)?(?:send|submit|book|pay|confirm|absenden|abschicken|senden|buchen|bestätigen|envoyer
+    |valider|enviar|confirmar)(?:ing)?(?: it)?\W*$)
+POLITELY ^((<POLITE>)\s){,3}
+# What does the same where a page says that it is about cookies, and what finds where it searches.
+AGREES (akkoord|accepteren|weigeren|godkann( alla)?|acceptera( alla)?|aksepter|hyvaksy|zgadzam sie
+    |akceptuje?|souhlasim|kabul et|elfogadom|accetto|aceitar|avvisa|rifiuta|recusar|odrzuc|odmitnout
+    |reddet|no, take me to settings|accept|allow|agree|reject|decline|i agree|save (preferences
+    |settings|choices)|ablehnen|akzeptieren|zustimmen|einverstanden|accepter|refuser|aceptar
+    |rechazar)\W*
+GOES (go|ok|los)\W*
+SEARCHES (?!.*(ad+ress|url)).*\b(search|find|such\w*|recherch\w*|busc\w*|cerca)\b.*
+# What takes over or begins what a task bids, and what may stand beside a verb that it has.
+NEUTRAL \b(it|this|toggle|add to|enregistrer|guardar|salva|opslaan|spara|lagre|gem|zapisz|kaydet
+    |tallenna|ulozit|all|now|selected|page|changes|draft|form|source|text|entry|date|and
+    |close|continue|new|und|seite|anderungen|entwurf|formular|quelltext|eintrag|datum|schliessen
+    |weiter|neu(e[rsn]?)?|standard|report|list)\b
+DONE (save|edit|add|insert|update|write|create|continue|proceed|start|apply|done|finish(ed)?|close
+    |clear|set|swap|reverse|return|import|rename|attach|speichern|bearbeiten|hinzufugen
+    |aktualisieren|schreiben|anlegen|erstellen|fortfahren|fertig|ubernehmen|anwenden|andern
+    |enregistrer|ajouter|modifier|creer|termine|guardar|anadir|editar|crear|listo|hecho|salva
+    |aggiungi|modifica|crea|fine|fatto|klaar|opslaan|klar|spara|zapisz|dodaj|gotowe|hotovo)(\W
+    |<NEUTRAL>)*|(<NEUTRAL>\W*)+(speichern|bearbeiten|andern|hinzufugen|sichern|erstellen
+    |anlegen)\W*|[-+−]
+# What looks, whatever its words: a paper, a menu, what is a list of something; and what leads on:
+# a page's number, signs that turn pages or close, one word that is many things, as "Reviews".
+SHOWN_WHOLE <ENDING_SHOWS>( done)?|<MENU_BARS>|<FETCHES>|\.\.|einstellungen oder ablehnen|(profit (&
+    |and) loss|balance sheet|trial balance|cash flow|general ledger|a/[rp] aging)( \w+){,2}
+    |\d:\d( \(\d{1,3} ?%\))?|(mon|tues|wednes|thurs|fri|satur|sun)day\W*\d{,2}|(mon|diens|donners
+    |frei|sams|sonn)tag\W*\d{,2}|mittwoch\W*\d{,2}|(lun|mar|mercre|jeu|vendre|same)di\W*\d{,2}
+    |(lunes|martes|miercoles|jueves|viernes|sabado|domingo|segunda|terca|quarta|quinta
+    |sexta)\W*\d{,2}|(picture|image|photo|bild|slide|foto|seite|page) \d+ (of|von|de|/) \d+
+    |[<>«»‹›←→]+|\S*(ubersicht|ansicht|verlauf|liste|vorschau|statistik|historie|suche|auszug
+    |auswahl|kopf|protokoll|nachrichten|mitteilungen|bewertungen|meldungen|einstellungen)
+LEADS_WHOLE \d{1,4}|play (\d+|episode|video|trailer|song|track)\b(?!.*\b(pay|buy|send|order)\b).*
+    |[↑↓▲▼▾×✕✖☰≡⋮]+|x|\.\.\.|[a-z]{2,}[^su\W]s( \(?\d+\)?)?
+# Keys, and turns of the wheel, that choose in what holds one of several values; and its buttons.
+CHOICES combo box|slider|spinner|radio button
+MATTERS (split )?button|checkbox|switch|<CHOICES>
+CHOOSES up|down|left|right|page\w+|(shift\+)?.|drag
+STEPS (.*\n)?(((step|one|value) )?(up|down|(in|de)cre(ase|ment))( value)?|[-+−▲▼▴▾]|plus|minus
+    |higher|lower|larger|smaller|raise|hoher|niedriger|erhohen|verringern|auf|ab|augmenter|diminuer
+    |aumentar|disminuir)\W*
+MORE_OR_LESS (.*\n)?(more|less|mehr|weniger|moins|mas|menos)\W*
+PREFERENCES (.*\b)?(privacy|privatsphare|billing|notifications?|who can .*|security|sicherheit
+    |permissions|share .*|access|(rate|rating|poll|survey|vote)\b.*|umfrage|bewert\w+|.* - status
+    |settings?|preferences|options|einstellungen|optionen|parametres|configuracion|opciones|ajustes
+    |ustawienia|impostazioni)\b.*
+# Words of buttons that find what was chosen before, and of what steers what plays.
+FINDS search|find|zoek(en)?|szukaj|cerca|pesquisar|hledat|show(?! (more|less|menu
+    |all|details|password)\b)|go(?! (to|back|home)\b)|suche|suchen|finden?|zeigen?|anzeigen|los
+    |(re)?cherche[rz]|trouver|afficher|voir|buscar|encontrar|mostrar|ver|track|look ?up|vyhledat|hae
+    |sok|sog
+    |cauta|ara|znajdz|пoиck|haиtи|зhaиtи|biдcteжиtи
+LEADS_ON (.*; )?((<TAKES_OVER>|ok)|(?![^;]*\b(tabs?|onglets?|pestanas?|google
+    |url)\b)((<FINDS>)\b[^;]*|[^;]*\s(<FINDS>)\W*|[^;]*(検索|搜索|搜尋|검색)))(; .*)?
+PLAYS seek\w*|scrub\w*|progress|volume|playback|lautstarke|fortschritt|wiedergabe|progression
+    |lecture|volumen|progreso|reproduccion
+# What tells others what one thinks of them: alone, before a name or behind one.
+LIKES (like|follow|subscribe|endorse|recommend|befriend|join|(up|down)?vote|rsvp|gef[äa]llt mir
+    |j.aime|aimer|suivre|s.abonner|rejoindre|me gusta|seguir|unirse|suscribirse|folgen|abonnieren
+    |beitreten|liken|empfehlen|vernetzen)
+REACTS (.*\n)?(.*\b\d+ reactions?\b.*|(super )?(un)?(<LIKES>|fork|star|react|going|attend|wave
+    |connect)\W*|(super )?(un)?(<LIKES>|star|react|wave)( (to|at))? (this(?! (guide|link|path|route
+    |step)s?\b)|now|back)\b.*|add (as a )?friend\b.*|(.*\s)?als freund(in)? hinzufugen\W*)
+# As Windows has it, since names begin with capitals; what has an article is no name.
+REACTS_TO (?i:(super )?(un)?(<LIKES>|connect with)\b(?!.?(ups?|ing)\b)(?! (us|me|on|the|an|our|your
+    |my|new)\b))(.*\s)?[@#A-ZÀ-ÖØ-Þ].*|(?!(?i:.*\b(link|schritt\w*|anleitung|hinweis\w*|weg
+    |route)\b))(.*\s)?[@#A-ZÀ-ÖØ-Þ].*\s(?i:<LIKES>)\W*
+# Files, and what gets one.
+GETS (download|export|herunterladen|exportieren|telecharger|exporter|descargar|exportar|scarica
+    |pobierz|save (as|link|file|to (disk|device|computer)))
+DOWNLOADS (.*\n)?(<GETS>\b(?!'|\s(speed|cent(er|re)|manager|folder|history|guide|page|area)s?\b).*
+    |[^\n]*\s<GETS>\W*|.*\S\.(?!(com|url|js|website)\b)(zip|7z|rar|tar|gz|docx?|xlsx?|pptx?|odt|ods
+    |odp|rtf|epub|ics|vcf|torrent|<RUNS>)(\W.*)?)
+KEPT_AT_ONCE .*(automatisches speichern|autosave on|google docs|google sheets|google slides
+    |autosaved|automatisch gespeichert|word online|confluence|notion|onenote|obsidian|sticky notes
+    |kurznotizen|google keep|docx? - (saved|gespeichert|enregistre|guardado|salvato|opgeslagen
+    |sparad|zapisano)|notes - icloud|evernote|simplenote|joplin|logseq|standard notes|airtable
+    |dropbox paper|quip|figma|miro|(?<!easy )access)\b.*
+""",
+    PATTERNS,
+)
+
+
+@lru_cache(maxsize=16)
+def bids(task: str) -> bool:
+    """Tells whether a task bids more than to look: a clause of it has a verb of its own."""
+    said = re.sub(PATTERNS["LISTED"], "", re.sub(PATTERNS["QUOTED"], "it", task))
+    if said.rstrip().endswith("?") and has_form("ASKS_ONLY", said):
+        return False  # in whatever language
+    clauses = re.split(PATTERNS["CLAUSES"], said)
+    verbs = [clause for clause in clauses if not has_form("ADDS", clause)]
+    return not verbs or not all(has_form("WATCHES", clause) for clause in verbs)
+
+
 # Verbs of labels that do something, beside those of COMMANDS and of tasks (see VERBS): asked about
 # where the task bids nothing, or something else.
 ACTING = {
@@ -6133,6 +6116,56 @@ ACTING = {
         承認, 確定, 確認, 取り消, 取消, 申請, 登録, 承諾, 拒否, 解約, 署名, 批准, 确认, 撤销, 保存,
         签署, 拒绝, 申请, 승인, 확인, 취소, 해지, 신청, 삭제, 등록, 거부, 서명"""
 }
+WORDS["acts"] = ACTING
+# What no label commands by these words: a menu that opens, the heading of a column.
+SAID_OTHERWISE = """
+    send to, senden an, envoyer à, clear selection, 删除日期, 发送日期, 已删除邮件, 未删除邮件,
+    已发送邮件"""
+# Ends of labels that name what is only seen, as in "Reset zoom", or what no command is about, as in
+# "Purchase history"; of what is deleted only the former.
+SEEN = frozenset(
+    "zoom view filter filters search selection layout highlight highlights highlighting formatting"
+    " sorting sort columns grouping tour timer ansicht suche auswahl sortierung".split()
+)
+NAMED = SEEN.union(
+    "history date price prices speed size center centre office club numbering backward back lesson"
+    " level tutorial quiz chapter settings options mode guide rate limit deadline type column code"
+    " notes lektion kapitel game match round slip tab spiel stopwatch animation exercise".split()
+)
+# A clause with one of these in front commands nothing by its last word.
+NO_COMMANDS = frozenset(
+    "never keep undo cancel no not don't how what why nicht nie keine wie was warum ne jamais nunca"
+    " aldri aldrig nooit mai nigdy".split()
+)
+# What forbids what a task names beside one of these, in the same sentence.
+FORBIDDING = frozenset("not never don't no without nicht nie niemals kein keine ohne".split())
+# What may stand between a verb and what it is about.
+ARTICLES = frozenset(
+    "the a to command program page site den die das der zu zum le la el al".split()
+)
+
+
+def is_in_task(said: str, task: str, behind: Collection[str] = ()) -> bool:
+    """Tells whether the task names this literally, as words of its own, and permits it.
+
+    Where words are given that say what is to be done, it stands behind one of them.
+    """
+    said = said.lower().strip("#")  # as a number or a colour may have it in front
+    if len(said) < 3 and not said.isdigit():
+        return False
+    for sentence in re.split(r"(?<=[.;!?])\s", task.lower().replace("’", "'")):
+        words = [word.strip("\"'`“”„‚‘,;:!?().#") for word in sentence.split()]
+        if FORBIDDING.isdisjoint(words):
+            kept = filterfalse(ARTICLES.__contains__, words) if behind else words
+            line = f" {' '.join(kept)} "
+            for verb in behind or [""]:
+                if f" {verb} {said} ".replace("  ", " ") in line:
+                    return True
+    return False
+
+
+# Where a label says something else; a question, which commands nothing, keeps its sign.
+CLAUSES_END = r"[.,;:!()…|–—/\"<>\[\]\n]|(?<=\?)|\b(?:and|und|et|or|oder|ou)\b"
 NO_BLANKS = "\u0e00"  # from here on, Thai and what comes behind it, none stand between words
 BUTTON_WORDS = frozenset("the btn button schaltflache knopf bouton boton przycisk".split())
 
@@ -6162,10 +6195,6 @@ def says(clause: str, phrase: str) -> bool:
     if len(words) > 8:  # a sentence
         return False
     return phrase == words[0] or (phrase == words[-1] and words[0] not in NO_COMMANDS)
-
-
-# What is told apart, and by which words.
-WORDS = {"commands": COMMANDS, "answers": ANSWERS, "looks": LOOKING, "acts": ACTING}
 
 
 def said_by(label: str, what: str) -> list[str]:
@@ -6517,7 +6546,8 @@ unknown | bidden= | label=<TO_DO> | does=<PRESSES>|enter|space | dialog=(?!left)
      | in=(split )?button|menu item|control|switch | program=(?!<EXPLORER>).*
 unknown | bidden= | program=<BROWSERS>|<CHATS>|<MAILS> | does=<A_CLICK>|space | toggles=yes
      | in=(split )?button | looks=
-unknown | wanted= | looks= | does=<PRESSES>|enter|space | in=(split )?button|menu item|control|switch
+unknown | wanted= | looks= | does=<PRESSES>|enter|space
+     | in=(split )?button|menu item|control|switch
      | dialog=(?!left).* | owned= | program=(?!<EXPLORER>|<EDITORS>).*
      | label=(?!(.*\n)?(<LOOKS>|<DONE>|<ADDS_A_ROW>|<AN_ITEM>)$).+
 unknown | bidden= | program=<BROWSERS>|<CHATS>|<MAILS> | does=<PRESSES>|enter|space | acts=yes
@@ -6837,65 +6867,10 @@ move | plain= | does=drag | between=yes
      | in=(?!(edit|document|text|combo box|scroll ?bar|thumb|title bar|window|separator)$).*
 move | program=<BROWSERS> | does=drag | between=yes | in=pane|image | title=(?!<MAPS>).*
 """)
-# The risks that are not asked about all the same: where the task bids just that, with no words but
-# its own, and where more than the label tells that nothing comes of it.
-TOLD = rules_of(r"""
-unknown | wanted=told | in=(?!(<UNTOLD>)$).+
-unknown | program=<MAKERS> | does=<PRESSES>|drag | acts= | in=(?!(<UNTOLD>)$).+
-unknown | program=<DRAWS> | does=<PRESSES>|drag | acts= | in=button|tab|slider|tree item|checkbox
-unknown | program=<DRAWS> | does=ctrl\+\d
-unknown | plain= | bidden= | wanted=yes | acts= | in=(split )?button|menu item
-     | label=(.*\n)?\S+( \S+)?
-unknown | in=checkbox | control=<COUNTED> | about=(.*; )?<COUNTED>; (.*; )?<COUNTED>(; .*)?
-unknown | title=calculator|rechner|calculatrice|calculadora|calcolatrice | plain=yes
-send | bidden= | unsent= | enters=yes | line=[^?].* | program=<BROWSERS> | about=<LEADS_ON>
-answer | program=<EDITORS> | about=.*\b(continu\w* search\w*|weitersuchen|suche fortsetzen)\b.*
-move | title=<MAPS> | does=drag | program=<BROWSERS> | in=custom|control|pane|image|document|group
-unknown | program=<MAKERS> | in=pane|slider|image|group
-     | does=drag|space|(shift\+)?[a-z]|ctrl\+([zydc]|plus|minus|[-=0]|numadd|numsubtract)
-move | program=<MAKERS> | does=drag | across=
-send | wanted=told | filled=\n* | unsent= | in=(split )?button|menu item | program=(?!<EXPLORER>).*
-answer | wanted=told | filled=\n* | unsent= | decides=yes | dialog=|line|form
-move | does=drag | carried=yes | bidden=yes | last=(?!<SELECTED>$).* | across=
-system | program=taskmgr\.exe | label=(.*\n)?(cpu|gpu|memory|(arbeits)?speicher|disk|datentrager
-    |network|netzwerk|memoire|memoria|disque|disco|reseau|red|rete) \d{1,3} ?%
-answer | program=excel\.exe|soffice\w*\.bin | label=(.*\n)?<OKAY> | dialog=(?!asks).*
-     | about=.*\((select all|alles? auswahlen|tout selectionner|seleccionar todo)\).*
-send | program=(filezilla|winscp)\.exe | kind=shows | does=double_click | label=[^.]+
-send | program=<MAILS> | label=(.*\n)?<FETCHES>
-send | program=<MAILS> | title=<CALENDARS> | acts= | label=(.*\n)?[^\n]*,[^\n]*\d:\d\d[^\n]*
-     | about=(?!.*\b(schedule|deliver\w*|send later|accept|decline|propose|vote|planen|spater
-    |annehmen|zusagen)\b).*
-delete | program=<BROWSERS> | label=(.*\n)?((remove|clear|reset) filters?\b.*
-    |[^\n]*filter (entfernen|loschen|zurucksetzen))
-password | in=(hyper)?link|list item|tree item | does=<A_CLICK> | label=(.*\n)?(\S+ ){4,}\S+
-     | control=(?!.*\b(saved|gespeichert\w*|show|export|copy|reveal|send|change|my|your)\b).*
-send | wanted=told|yes | program=<CHATS> | label=(.*\n)?(join|beitreten
-    |teilnehmen)( now| jetzt| meeting)?\W* | about=.*\b(mic\w*|mikrofon|camera|kamera|audio)\b.*
-send | owned=yes | program=<EDITORS> | title=.*\b(pdf|xps)\b.* | about=(?!<WARNS>$).*
-     | label=(.*\n)?(publish|veroffentlichen|publier|publicar)\W*
-answer | owned=yes | program=<EDITORS> | title=.*\b(pdf|xps)\b.* | about=(?!<WARNS>$).*
-     | label=(.*\n)?(publish|veroffentlichen|publier|publicar)\W*
-password | program=applicationframehost\.exe | title=<SETTINGS> | in=list item | does=click
-     | control=(?!.*(••|\*\*\*|\b(export|share|show|copy|remove|delete|reset)\b)).*
-answer | titled=told | title=<PRINTS> | label=(.*\n)?(<OKAY>|<PRINTS>) | about=(?!<WARNS>$)[^?]*
-     | path=(?!.*\bfax\b).* | dialog=(?!asks).*
-send | titled=told | title=<PRINTS> | label=(.*\n)?<PRINTS> | about=(?!<WARNS>$)[^?]*
-     | path=(?!.*\bfax\b).* | dialog=(?!asks).*
-run | program=<BROWSERS> | in=list item | does=click | title=(?!.*downloads?).*
-     | label=(.*\n)?open | about=(?!.*\.(<RUNS>)\b).*
-unknown | title=<VIDEOS> | program=<BROWSERS> | label=<PLAYS_ON> | dialog=(?!asks).*
-     | about=(?!.*(\b(member\w*|subscri\w*|abo\w*|mitglied\w*|plan|bill\w*|charged?|paused|eur)\b
-    |[$€£])).*
-close | shuts=yes | changed= | lost= | title=(?!.*[*●•]).* | does=alt\+f4
-     | program=(?!<TERMINALS>|<REMOTES>|<CHATS>).*
-close | shuts=yes | changed= | lost= | does=ctrl\+(w|f4) | program=<BROWSERS>|<EXPLORER>|<EDITORS>
-     | title=(?!.*[*●•]).*
-""")
 
 
 ####################################################################################################
-# Lines - what is typed to be run, what certainly only shows, and what an act leaves behind: tables
+# Lines - tables: what is typed to be run, what an act leaves behind, what is not asked after all
 ####################################################################################################
 
 # Where what is typed gets run.
@@ -6992,6 +6967,63 @@ changes | bidden= | in=<CHOICES>|checkbox|switch | does=<A_CLICK>|<CHOOSES>|spac
 changes | text=.*\w.* | named= | in=<CELLS> | holds=.+ | opened=(?!f2).*
 changes | does=(shift\+)?.|space|delete|backspace | in=<CELLS> | holds=.+ | opened=(?!f2).*
 """)
+# The risks that are not asked about all the same: where the task bids just that, with no words but
+# its own, and where more than the label tells that nothing comes of it.
+TOLD = rules_of(r"""
+unknown | wanted=told | in=(?!(<UNTOLD>)$).+
+unknown | program=<MAKERS> | does=<PRESSES>|drag | acts= | in=(?!(<UNTOLD>)$).+
+unknown | program=<DRAWS> | does=<PRESSES>|drag | acts= | in=button|tab|slider|tree item|checkbox
+unknown | program=<DRAWS> | does=ctrl\+\d
+unknown | plain= | bidden= | wanted=yes | acts= | in=(split )?button|menu item
+     | label=(.*\n)?\S+( \S+)?
+unknown | in=checkbox | control=<COUNTED> | about=(.*; )?<COUNTED>; (.*; )?<COUNTED>(; .*)?
+unknown | title=calculator|rechner|calculatrice|calculadora|calcolatrice | plain=yes
+send | bidden= | unsent= | enters=yes | line=[^?].* | program=<BROWSERS> | about=<LEADS_ON>
+answer | program=<EDITORS> | about=.*\b(continu\w* search\w*|weitersuchen|suche fortsetzen)\b.*
+move | title=<MAPS> | does=drag | program=<BROWSERS> | in=custom|control|pane|image|document|group
+unknown | program=<MAKERS> | in=pane|slider|image|group
+     | does=drag|space|(shift\+)?[a-z]|ctrl\+([zydc]|plus|minus|[-=0]|numadd|numsubtract)
+move | program=<MAKERS> | does=drag | across=
+send | wanted=told | filled=\n* | unsent= | in=(split )?button|menu item | program=(?!<EXPLORER>).*
+answer | wanted=told | filled=\n* | unsent= | decides=yes | dialog=|line|form
+move | does=drag | carried=yes | bidden=yes | last=(?!<SELECTED>$).* | across=
+system | program=taskmgr\.exe | label=(.*\n)?(cpu|gpu|memory|(arbeits)?speicher|disk|datentrager
+    |network|netzwerk|memoire|memoria|disque|disco|reseau|red|rete) \d{1,3} ?%
+answer | program=excel\.exe|soffice\w*\.bin | label=(.*\n)?<OKAY> | dialog=(?!asks).*
+     | about=.*\((select all|alles? auswahlen|tout selectionner|seleccionar todo)\).*
+send | program=(filezilla|winscp)\.exe | kind=shows | does=double_click | label=[^.]+
+send | program=<MAILS> | label=(.*\n)?<FETCHES>
+send | program=<MAILS> | title=<CALENDARS> | acts= | label=(.*\n)?[^\n]*,[^\n]*\d:\d\d[^\n]*
+     | about=(?!.*\b(schedule|deliver\w*|send later|accept|decline|propose|vote|planen|spater
+    |annehmen|zusagen)\b).*
+delete | program=<BROWSERS> | label=(.*\n)?((remove|clear|reset) filters?\b.*
+    |[^\n]*filter (entfernen|loschen|zurucksetzen))
+password | in=(hyper)?link|list item|tree item | does=<A_CLICK> | label=(.*\n)?(\S+ ){4,}\S+
+     | control=(?!.*\b(saved|gespeichert\w*|show|export|copy|reveal|send|change|my|your)\b).*
+send | wanted=told|yes | program=<CHATS> | label=(.*\n)?(join|beitreten
+    |teilnehmen)( now| jetzt| meeting)?\W* | about=.*\b(mic\w*|mikrofon|camera|kamera|audio)\b.*
+send | owned=yes | program=<EDITORS> | title=.*\b(pdf|xps)\b.* | about=(?!<WARNS>$).*
+     | label=(.*\n)?(publish|veroffentlichen|publier|publicar)\W*
+answer | owned=yes | program=<EDITORS> | title=.*\b(pdf|xps)\b.* | about=(?!<WARNS>$).*
+     | label=(.*\n)?(publish|veroffentlichen|publier|publicar)\W*
+password | program=applicationframehost\.exe | title=<SETTINGS> | in=list item | does=click
+     | control=(?!.*(••|\*\*\*|\b(export|share|show|copy|remove|delete|reset)\b)).*
+answer | titled=told | title=<PRINTS> | label=(.*\n)?(<OKAY>|<PRINTS>) | about=(?!<WARNS>$)[^?]*
+     | path=(?!.*\bfax\b).* | dialog=(?!asks).*
+send | titled=told | title=<PRINTS> | label=(.*\n)?<PRINTS> | about=(?!<WARNS>$)[^?]*
+     | path=(?!.*\bfax\b).* | dialog=(?!asks).*
+run | program=<BROWSERS> | in=list item | does=click | title=(?!.*downloads?).*
+     | label=(.*\n)?open | about=(?!.*\.(<RUNS>)\b).*
+unknown | title=<VIDEOS> | program=<BROWSERS> | label=<PLAYS_ON> | dialog=(?!asks).*
+     | about=(?!.*(\b(member\w*|subscri\w*|abo\w*|mitglied\w*|plan|bill\w*|charged?|paused|eur)\b
+    |[$€£])).*
+close | shuts=yes | changed= | lost= | title=(?!.*[*●•]).* | does=alt\+f4
+     | program=(?!<TERMINALS>|<REMOTES>|<CHATS>).*
+close | shuts=yes | changed= | lost= | does=ctrl\+(w|f4) | program=<BROWSERS>|<EXPLORER>|<EDITORS>
+     | title=(?!.*[*●•]).*
+""")
+
+
 ####################################################################################################
 # Dialogs - what a window asks, and what a press answers in it
 ####################################################################################################
@@ -7037,7 +7069,7 @@ def is_announced(attempt: Attempt, label: str) -> bool:
     goes_on = has_form("GOING", label)
     if not label or is_in_task(label, attempt.task, ANSWERING_WORDS):
         return False
-    said = re.escape(label) if label >= NO_BLANKS else rf"\b{re.escape(label)}\b"
+    said = re.escape(label) if label >= "\u0e00" else rf"\b{re.escape(label)}\b"
     texts = [fold(one.name) for one in attempt.inside if one.role in ("text", "group", "pane")]
     return any(
         len(text) > len(label) + ANNOUNCED_LEAST
@@ -7280,7 +7312,7 @@ def kind_of_item(attempt: Attempt, window: Window, label: str, does: str) -> str
 pattern_of = cache(partial(re.compile, flags=re.DOTALL))
 
 
-def rules_met(rules: Iterable[Rule], facts: Facts) -> list[str]:
+def rules_met(rules: Iterable[tuple[str, Facts]], facts: Facts) -> list[str]:
     met = []
     for name, rule in rules:
         for fact, like in rule.items():
