@@ -10063,35 +10063,45 @@ _XML = re.compile(
 # begins with, and those of Mistral and Kimi: each a name and an object.
 _NO_TAG = r"[^<]*(?:<(?!/?arg_|\|?/?tool_call)[^<]*)*"
 _NAMED = r"(?:```(?:tool_code|python)?\s|\[|\s)*([a-z]\w{1,60})"
-_NAMED_BEGIN = re.compile(rf"{_NAMED}\s*(?::?\s*\{{|\(\s*\{{|[(,]\s*\w+\s*=)")
+_NAMED_BEGIN = re.compile(rf"{_NAMED}\s*(?:(?::\s*)?\{{|\(\s*\{{|[(,]\s*\w+\s*=)")
 _NAMED_END = r"(?:```|\]|\s)*\Z"
-_OBJECT_FORMS = (
-    rf"{_NAMED}(?:\s*:)?\s*(\{{(?s:.*)\}}){_NAMED_END}",
-    rf"{_NAMED}\s*\(\s*(\{{(?s:.*)\}})\s*\){_NAMED_END}",
-    r"\[TOOL_CALLS\]\s*([\w.-]+)\s*\[ARGS\]\s*(\{[^\[]*\})\s*\Z",
-    r"(?:<\|tool_calls_section_begin\|>\s*)?"
-    rf"<\|tool_call_begin\|>([\w.-]+)(?::\d*)*\s*<\|tool_call_argument_begin\|>({_NO_TAG})"
-    r"<\|tool_call_end\|>",
-)
+_OBJECT_FORMS = [
+    *map(
+        re.compile,
+        (
+            rf"{_NAMED}(?:\s*:)?\s*(\{{(?s:.*)\}}){_NAMED_END}",
+            rf"{_NAMED}\s*\(\s*(\{{(?s:.*)\}})\s*\){_NAMED_END}",
+            r"\[TOOL_CALLS\]\s*([\w.-]+)\s*\[ARGS\]\s*(\{[^\[]*\})\s*\Z",
+            r"(?:<\|tool_calls_section_begin\|>\s*)?"
+            rf"<\|tool_call_begin\|>([\w.-]+)(?::\d*)*\s*<\|tool_call_argument_begin\|>({_NO_TAG})"
+            r"<\|tool_call_end\|>",
+        ),
+    )
+]
 # Such a name with arguments as Python writes them, in that of LFM2 among words, and one of these,
 # if no text begins there.
 _KEYWORDS = r"\(\s*((?:\w+\s*=(?s:.*{}))?)\)"
-_KEYWORD_FORMS = (
-    rf"{_NAMED}\s*(?:{_KEYWORDS.format('')}|,(\s*\w+\s*=(?s:.*))){_NAMED_END}",
-    rf"<\|tool_call_start\|>\s*\[([a-z]\w{{1,60}}){_KEYWORDS.format('?')}\s*\]()"
-    r"\s*<\|tool_call_end\|>",
-)
+_KEYWORD_FORMS = [
+    *map(
+        re.compile,
+        (
+            rf"{_NAMED}\s*(?:{_KEYWORDS.format('')}|,(\s*\w+\s*=(?s:.*))){_NAMED_END}",
+            rf"<\|tool_call_start\|>\s*\[([a-z]\w{{1,60}}){_KEYWORDS.format('?')}\s*\]()"
+            r"\s*<\|tool_call_end\|>",
+        ),
+    )
+]
 _KEYWORD = (
     r"""("[^"\\]*(?:\\(?s:.)[^"\\]*)*(?:"|\\?\Z)|'[^'\\]*(?:\\(?s:.)[^'\\]*)*(?:'|\\?\Z))"""
     r"|\b([a-z]\w*)\s*="
 )
 # Then those of Gemma and GLM: a name and its arguments, and one of these.
 _FIELD_FORMS = {
-    rf"<\|tool_call>\s*call:([\w.-]+)\s*\{{({_NO_TAG})\}}\s*<tool_call\|>": (
+    re.compile(rf"<\|tool_call>\s*call:([\w.-]+)\s*\{{({_NO_TAG})\}}\s*<tool_call\|>"): (
         r"""(?<!\w)(\w+)\s*:\s*(?:<\|"\|>([^<]*(?:<(?!\|"\|>)[^<]*)*)<\|"\|>|"([^"\\]*)\""""
         r"""|(\[[^]["<]*\]|[\w.-]+))\s*(?:,\s*|\Z)"""
     ),
-    rf"<tool_call>\s*([\w.-]+)\s*((?:</?arg_(?:key|value)>{_NO_TAG})*)</tool_call>": (
+    re.compile(rf"<tool_call>\s*([\w.-]+)\s*((?:</?arg_(?:key|value)>{_NO_TAG})*)</tool_call>"): (
         rf"<arg_key>\s*([\w.-]+)\s*</arg_key>\s*<arg_value>({_NO_TAG})()()</arg_value>\s*"
     ),
 }
@@ -10106,13 +10116,13 @@ def _in_tags(said: str) -> str:
     first = re.search(_TAG_BEGINS, said)
     for begin in (0, first.start()) if first else (0,):
         for form, field_form in _FIELD_FORMS.items():
-            found = re.compile(form).match(said, begin)
+            found = form.match(said, begin)
             if found:
                 inside = re.sub(field_form, r"<parameter=\1>\2\3\4</parameter>", found[2])
                 call = f"<function={found[1]}>{inside}</function>"
                 return said[:begin] + call + said[found.end() :]
         for form in (*_KEYWORD_FORMS, *_OBJECT_FORMS):
-            found = re.compile(form).match(said, begin)
+            found = form.match(said, begin)
             if found:
                 inside = found[2]
                 if form in _KEYWORD_FORMS:

@@ -33,6 +33,8 @@ SOURCE = Path(agent.__file__).read_text("utf-8")
 METHODS = set("search match fullmatch sub split findall finditer".split())
 # Tables whose texts are short and matched whole.
 OF_WHOLE_TEXTS = {"RISKS", "RUNNERS", "ENTERED", "SHOWING_ONLY"}
+# Of patterns that a text has to begin with.
+OF_BEGINNINGS = {"_FIELD_FORMS", "_KEYWORD_FORMS", "_OBJECT_FORMS"}
 MEASURABLE_S = 0.000_06
 CHARS, CHARS_LONG = 2_000, 4_000
 TIMES_MOST = 2.5
@@ -41,11 +43,7 @@ NUMBER = r"-?\d{1,6}(?:\.\d{1,6})?"
 NAMED = set(re.findall(r'has_form\("(\w+)"', SOURCE))
 # What is put together while the program runs: what it is then. Of nothing: escaped, or of texts that are the program's own.
 BUILT: dict[str, Callable[[Any], list[str]]] = {
-    "form": lambda module: [
-        rf"a\.txt\W+\w+ {module._QUOTED}\W*\Z",
-        *module._FIELD_FORMS,
-        *module._OBJECT_FORMS,
-    ],
+    "form": lambda module: [rf"a\.txt\W+\w+ {module._QUOTED}\W*\Z"],
     "f'\\\\b{tool}\\\\b'": lambda module: [rf"\b{name}\b" for name in module.TOOLS],
     "field_form": lambda module: [*module._FIELD_FORMS.values()],
     "pattern": lambda module: [*module.PAINT.values()],
@@ -86,7 +84,8 @@ def uses(module: Any, source: str) -> set[Use]:
                 found.add(use_of(one, called.attr, given))
     used = {use.pattern for use in found}
     for name, value in vars(module).items():
-        method = "fullmatch" if name in OF_WHOLE_TEXTS else "search"
+        method = "match" if name in OF_BEGINNINGS else "search"
+        method = "fullmatch" if name in OF_WHOLE_TEXTS else method
         patterns = [one for one in parts_of(value) if isinstance(one, re.Pattern)]
         found |= {use_of(one, method) for one in patterns if one.pattern not in used}
     return found
