@@ -9068,6 +9068,8 @@ loading | 10 | | is still loading its model; wait a little and start again
 limit | 10 | | allows fewer requests in that time ({0}); raise its limit, or go on later
      with --resume
 unread_call | 0 | | could not read the model's call ({0})
+crash | 10 | blind | crashed or lost its model ({0}); look at its log, the free memory and other
+     programs
 server | 10 | | is busy, failed or lost its model ({0}); look at its log,
      the free memory and other programs
 full | 0 | pictures | cut a reply after {0} tokens: its model's context is full, or it
@@ -9116,7 +9118,6 @@ not_found  HTTP 3..$
 auth  HTTP 40[13]$
 limit  HTTP 429$
 large  HTTP 413$|encoder cache|(image|picture)s?( \w+){{0,2}} (size|dimension|resolution|pixel)
-large  (payload|entity|body|message|image|picture)s?( \w+){{0,3}} (too (large|big)|larger)
 unread_call  failed to parse input at pos|peg-\w+|xml syntax error|eof while parsing
 unread_call  (parse|parsing|read|decode) ([\w-]+ ){{0,3}}tool.?calls?(?! arguments as json)
 unread_call  unexpected end of json|invalid character .{{1,20}} (after|in|looking for)\b
@@ -9129,6 +9130,7 @@ context  context[ _-]?(length|size|window|limit|shift|(the )?overflow)|exceed_co
 context  (prompt|input|request) (is |was )?too long|too long to fit|shorter (input|prompt)
 context  memory slot|input.length.error|truncat(e|ion)\b|max\w* length (is |was )?(reached|exceeded)
 context  {_near(_LENGTHS, "(?<!HTTP )[0-9]{3}")}
+large  (payload|entity|body|message|image|picture)s?( \w+){{0,3}} (too (large|big)|larger)
 no_vision  at most (0|no) image|not a multi-?modal
 pictures  (at most|more than|\b([1-9]|one(?! or)|single|multiple|many|limit|number))
      (of )?(\w+ )?(image|picture)
@@ -9136,8 +9138,8 @@ pictures  multi-image|mm.per.prompt|images?.{{0,30}}(exceed|limit|per (request|p
 pictures  {_near("image|bitmap|picture", "not match|mismatch")}
 no_tools  (not|n't) support (\w+ ){{0,2}}tool|enable-auto-tool-choice|requires --jinja|tools param
 roles  \broles?\b|\balternat|consecutive|(system|user|assistant|tool|first|last) (message|quer)
-server  model (has |is |was )*(unloaded|reloaded)|\b(crash|terminated|killed|died|exited)
-server  unexpectedly (stop|end|clos)|channel error|unexpected eof|illegal memory|enginecore
+crash  model (has |is |was )*(unloaded|reloaded)|\b(crash|terminated|killed|died|exited)
+crash  unexpectedly (stop|end|clos)|channel error|unexpected eof|illegal memory|enginecore
 no_vision  {_NO_DEFECT}({_near(_SIGHT, _LACKS)})
 no_vision  only .?text|text.only|unsupported content|content.{{0,60}}(\bstr(ing)?\b|'text')
 no_vision  not "list"
@@ -9153,8 +9155,8 @@ template  unknown (\w+ )?(filter|test|statement|function)|expected closing|not c
 no_tools  {_near(_TOOLS, _LACKS)}
 not_found  unexpected endpoint or method|page not found|^(file )?not found
 not_found  HTTP 40[45]$
-server  \bconnect|\beof\b|forcibly|hang up|deadline|tim(ed|e) ?out|cancell?ed|device.?lost
-server  encountered (an|while)|assert|overload
+crash  \beof\b|forcibly|device.?lost|encountered (an|while)
+server  \bconnect|hang up|deadline|tim(ed|e) ?out|cancell?ed|overload
 server  HTTP (40[89]|50[234]|5[1-9].)$|(^|internal error|server error)\W*HTTP 500$
 error  HTTP ...$
 """)
@@ -9547,7 +9549,7 @@ class ModelServer:
             elif kind == "not_found" and response.getheader("Location"):
                 said = f"it leads to {response.getheader('Location')}"
             elif kind == "no_model" and self.answered:
-                kind = "server"
+                kind = "crash"
             elif kind == "pictures" and body.count(b'"image_url":') < 2:
                 kind = "no_vision"
             if not is_success:
@@ -9628,7 +9630,7 @@ class ModelServer:
                     return listed
             except ModelError as error:
                 # Another kind of server has no such page, and says so in its own way.
-                if error.kind not in "not_found error not_json no_model server".split():
+                if error.kind not in "not_found error not_json no_model crash server".split():
                     raise
         return _models(self._ask(f"{base}/models")[0])
 
@@ -11936,8 +11938,8 @@ class Asker:
         First it is asked as before; then, for a fault that forms may cure, once in each of these,
         which again may have another fault. For the one that is `known`, and so was there before
         the present form, nothing is tried. An error of unknown words is no matter of the form if
-        it has passed when asked as before; if only no picture cures it, that is told. Raises
-        ModelError.
+        it has passed when asked as before; if it only passes without a picture, that is told.
+        Raises ModelError.
         """
         form = self.form(asking)
         reply = None
@@ -11966,13 +11968,15 @@ class Asker:
                 again = self.exchange(asking, kind)
                 if again.trouble == kind:
                     continue
-                if kind == "error" and (passed := self._passed(asking, before)):
+                is_vague = kind == "error" or rung == "blind"
+                if is_vague and (passed := self._passed(asking, before, kind)):
                     self.tried.discard((kind, rung))
                     return passed
                 if rung == "blind":
                     what = str(trouble).partition("; look at its log")[0]
                     sees = SERVERS.get(self.model.server, SERVERS["other"])[1]
-                    trouble = ModelError(f"{what}, but not without a picture; {sees}.", "no_vision")
+                    what += f", but not without a picture; {sees}, or set fewer image_tokens."
+                    trouble = ModelError(what, "no_vision")
                     break
                 why = str(trouble)[:-1]
                 self.say_once(rung, f"warning: {why}; from now on {RUNGS[rung]}.")
@@ -11985,12 +11989,12 @@ class Asker:
             self.say_once(kind, f"warning: {trouble}")
         return replace(reply, trouble=kind)
 
-    def _passed(self, asking: Asking, before: set[str]) -> Reply | None:
+    def _passed(self, asking: Asking, before: set[str], known: str) -> Reply | None:
         # The reply to what failed as it was asked before, if only time has cured it.
         taken = self.rungs
         self.rungs = before
         with suppress(ModelError):
-            return self.exchange(asking, "error")
+            return self.exchange(asking, known)
         self.rungs = taken
         return None
 

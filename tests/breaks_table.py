@@ -148,7 +148,7 @@ ROWS = (
     ("one-picture", "Session", "a server that takes one picture gets the last one only", "Asker.form", "message is not pictures[-1]", "not message"),
     ("one-form", "Session", "of the forms that may cure a fault one is tried at a time", "Asker.exchange", "split() if kind != known else []", "split()"),
     ("vain-rung", "Session", "a form that cures nothing is given up", "Asker.exchange", "self.rungs = before\n", "pass\n"),
-    ("passing-fault", "Session", "a failure that passes by itself changes no form of a request", "Asker._passed", 'return self.exchange(asking, "error")', "pass"),
+    ("passing-fault", "Session", "a failure that passes by itself changes no form of a request", "Asker._passed", 'return self.exchange(asking, known)', "pass"),
     ("blind", "Session", "a server that takes no picture is found out by asking without one", "Asker.exchange", 'if rung == "blind":', 'if rung == "":'),
     ("page-words", "Model", "the script of a proxy's page is no word of a model server", "ModelServer._value", '"" if page else', "page if page else"),
     ("status-of-numbers", "Server answers", "the number of a status is no length", "", "(?<!HTTP )[0-9]{3}", "[0-9]{3,}"),
