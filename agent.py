@@ -9387,6 +9387,8 @@ memory | -1 | | has too little memory for its model ({0}); take a smaller one, s
      a smaller context, or close other programs
 context | -1 | pictures | got more than its model's context holds ({0}); {1}
 pictures | -1 | pictures | takes fewer pictures in a request ({0}); set keep_last_screenshots=1
+large | -1 | pictures | takes no request or picture of that size ({0}); raise its limit, or set
+     keep_last_screenshots=1 and fewer image_tokens
 no_vision | -1 | | has a model that cannot see images ({0}); {2}
 no_tools | -1 | text roles | takes no tools with this model ({0}); {3}
 roles | -1 | roles system text | has a chat template that refuses the order of messages ({0}); {3}
@@ -9394,12 +9396,13 @@ template | -1 | text roles system | has a chat template or grammar that refuses 
      {3}
 no_model | 0 | | lacks the model ({0}); load it (`lms load`), choose a smaller one or set another
      lmstudio_model
-auth | 0 | | wants another API key ({0}); set LMSTUDIO_API_KEY
+auth | -1 | | refuses access ({0}); set LMSTUDIO_API_KEY to its key, or look who answers at
+     lmstudio_endpoint
 not_found | 0 | | has no such page ({0}); set lmstudio_endpoint to its final address, with
      /v1/chat/completions
 timeout | 0 | | did not finish in {0} s; look whether it is busy with requests of other programs, or
      raise lmstudio_timeout
-error | 1 | text roles system pictures | answered with an error ({0}); look at
+error | 1 | text roles system pictures blind | answered with an error ({0}); look at
      its log and its settings: {1}, {2}, {3}
 not_json | 1 | | did not answer in JSON as a model server does ({0}); look at its log and at
      lmstudio_endpoint
@@ -9409,7 +9412,11 @@ refused | 10 | | is off, nothing listens there; start it in LM Studio (`lms serv
 incomplete | 10 | | broke off or sent no whole HTTP answer; look at its log and check that it is a
      model server
 loading | 10 | | is still loading its model; wait a little and start again
+limit | 10 | | allows fewer requests in that time ({0}); raise its limit, or go on later
+     with --resume
 unread_call | 0 | | could not read the model's call ({0})
+crash | 10 | blind | crashed or lost its model ({0}); look at its log, the free memory and other
+     programs
 server | 10 | | is busy, failed or lost its model ({0}); look at its log,
      the free memory and other programs
 full | 0 | pictures | cut a reply after {0} tokens: its model's context is full, or it
@@ -9417,8 +9424,7 @@ full | 0 | pictures | cut a reply after {0} tokens: its model's context is full,
 thinking | 0 | quiet tokens | cut a reply after {0} tokens, all of them spent on thinking; set
      thinking=off, raise executor_max_tokens, or {4}
 silent | 0 | text | sent no tool call in its first replies; {3}
-hidden | 0 | quiet | puts all {0} tokens of a reply into the model's thoughts; set thinking=off, or
-     {4}
+hidden | 0 | quiet | puts all words of a reply into the model's thoughts; set thinking=off, or {4}
 """)
 }
 
@@ -9447,12 +9453,18 @@ _LENGTHS = (
 )
 _SIGHT = r"image|vision|visual|multi-?modal|mmproj|picture"
 # What is wrong with a picture itself is no blindness.
-_NO_DEFECT = r"^(?!.*(decod|base64|corrupt|identify|download|fetch|format|too (large|small))).*"
+_NO_DEFECT = (
+    r"^(?!.*(decod|base64|corrupt|identify|download|fetch|format|too (large|small)"
+    r"|valid (image|picture)|(image|picture) is (not |in)?valid)).*"
+)
 _TOOLS = r"\btool|function.?call"
 _KINDS_SAID = [
     row.split(None, 1)
     for row in table_lines(rf"""
 not_found  HTTP 3..$
+auth  HTTP 40[13]$
+limit  HTTP 429$
+large  HTTP 413$|encoder cache|(image|picture)s?( \w+){{0,2}} (size|dimension|resolution|pixel)
 unread_call  failed to parse input at pos|peg-\w+|xml syntax error|eof while parsing
 unread_call  (parse|parsing|read|decode) ([\w-]+ ){{0,3}}tool.?calls?(?! arguments as json)
 unread_call  unexpected end of json|invalid character .{{1,20}} (after|in|looking for)\b
@@ -9460,35 +9472,39 @@ unread_call  \b(model|output|completion)\b.{{0,60}}\b(not (be )?(match|pars)|unp
 memory  out.?of.?(device.?|host.?)?memory|\boom\b|insufficient (system )?(memory|resource|vram)
 memory  {_near("(?<!pre-)alloc", "fail|unable|cannot|could not|greater|exceed")}
 memory  (not|n't) (have )?enough (\w+ ){{0,4}}(memory|v?ram)|more (\w+ ){{0,3}}(memory|v?ram)\b
+memory  bad.?alloc|paging file|too (large|big) for (\w+ ){{0,4}}(memory|v?ram)\b
 context  context[ _-]?(length|size|window|limit|shift|(the )?overflow)|exceed_context|kv.cache
 context  (prompt|input|request) (is |was )?too long|too long to fit|shorter (input|prompt)
-context  memory slot
+context  memory slot|input.length.error|truncat(e|ion)\b|max\w* length (is |was )?(reached|exceeded)
 context  {_near(_LENGTHS, "(?<!HTTP )[0-9]{3}")}
+large  (payload|entity|body|message|image|picture)s?( \w+){{0,3}} (too (large|big)|larger)
 no_vision  at most (0|no) image|not a multi-?modal
 pictures  (at most|more than|\b([1-9]|one(?! or)|single|multiple|many|limit|number))
      (of )?(\w+ )?(image|picture)
 pictures  multi-image|mm.per.prompt|images?.{{0,30}}(exceed|limit|per (request|prompt|message))
-pictures  (image|bitmap|picture).{{0,60}}not match
+pictures  {_near("image|bitmap|picture", "not match|mismatch")}
 no_tools  (not|n't) support (\w+ ){{0,2}}tool|enable-auto-tool-choice|requires --jinja|tools param
 roles  \broles?\b|\balternat|consecutive|(system|user|assistant|tool|first|last) (message|quer)
-server  model (has |is |was )*(unloaded|reloaded)|\b(crash|terminated|killed|died|exited)
-server  unexpectedly (stop|end|clos)|channel error|unexpected eof|illegal memory|enginecore
+crash  model (has |is |was )*(unloaded|reloaded)|\b(crash|terminated|killed|died|exited)
+crash  unexpectedly (stop|end|clos)|channel error|unexpected eof|illegal memory|enginecore
 no_vision  {_NO_DEFECT}({_near(_SIGHT, _LACKS)})
 no_vision  only .?text|text.only|unsupported content|content.{{0,60}}(\bstr(ing)?\b|'text')
 no_vision  not "list"
-no_model  (failed to|error) load(ing)? (the )?model|no models? (\w+ ){{0,5}}loaded
-no_model  please load a model
-loading  \bloading (the )?model|model is (still |currently )?loading|being loaded|not ready
+no_model  (failed to|not|n't|unable to|error) (load|find)(ing)? (\w+ ){{0,3}}(model|handler)
+no_model  please load a model|no models? (\w+ ){{0,5}}loaded|\bmodel.{{0,60}}failed to load
+no_model  not support chat
+loading  \bloading (the )?model|\bis (still |currently )*loading|being loaded|not ready|warming up
 loading  waiting for .{{0,60}}(to )?(start|load)
-no_model  model .{{0,200}}(not (found|exist|available|loaded))|model_not_found|invalid model
-no_model  multiple models are loaded
+no_model  (model|repository) .{{0,200}}(not (found|exist|available|loaded))|model_not_found
+no_model  multiple models are loaded|invalid model
 template  jinja|template|\bparser\b|grammar|sampler|json.?schema|raise_exception|\{{%|undefined
 template  unknown (\w+ )?(filter|test|statement|function)|expected closing|not callable
 no_tools  {_near(_TOOLS, _LACKS)}
 not_found  unexpected endpoint or method|page not found|^(file )?not found
-auth  HTTP 40[13]$
 not_found  HTTP 40[45]$
-server  HTTP (40[89]|429|50[234])$|(^|internal error|server error)\W*HTTP 500$
+crash  \beof\b|forcibly|device.?lost|encountered (an|while)
+server  \bconnect|hang up|deadline|tim(ed|e) ?out|cancell?ed|overload
+server  HTTP (40[89]|50[234]|5[1-9].)$|(^|internal error|server error)\W*HTTP 500$
 error  HTTP ...$
 """)
 ]
@@ -9505,8 +9521,8 @@ def kind_of_fault(said: str, status: int) -> str:
 def fault_sentence(kind: str, said: str, info: ModelInfo) -> str:
     """Says what a server did, and which of its settings to look at."""
     # What is there is too little, and of the numbers that are told it is the smallest.
-    numbers = map(int, re.findall(r"(?<![\d.:])[0-9]{4,7}(?!\d)", said))
-    there = info.context_length or min(numbers, default=0)
+    numbers = re.findall(r"(?<![\d.:])[0-9]{4,7}(?!\d)", said) if kind == "context" else []
+    there = info.context_length or min(map(int, numbers), default=0)
     tokens = CONTEXT_ADVISED
     while tokens <= there:
         tokens *= 2
@@ -9589,6 +9605,28 @@ _WIRE = (
     (Exception, "incomplete"),
 )
 
+PAGE_BYTES_MOST = 20_000  # of an answer that is no JSON
+# Of a web page what no person reads: scripts, styles and tags.
+_NOT_READ = re.compile(r"(?is)<(script|style)\b.*?(?:</\1>|\Z)|<[^<>]*>|&#?\w+;|\ufeff")
+
+
+def _wrong(value: object, first: object) -> str:
+    # What an answer, whose first choice is this, says is wrong; "" for nothing.
+    wrong = found_at(value, "error") if isinstance(value, dict) else value
+    told = [wrong]
+    if "message" in json_object(wrong):  # which is empty beside a good reply
+        told = [found_at(wrong, "message")]
+    if not first:  # vLLM and FastAPI write at the top
+        told += [message_text(found_at(value, "message"))]
+        told += [found_at(value, path) for path in ("msg", "detail.msg", "detail")]
+    elif not wrong:
+        told = [found_at(first, "error.message"), message_text(found_at(first, "message.content"))]
+        told += [found_at(first, "finish_reason")]
+    told = [*filter(None, told)]
+    texts = [text for text in told if isinstance(text, str)]
+    return str(next(iter(texts + told), ""))
+
+
 # One http:// or https:// address without login, blanks and anything beyond ASCII.
 _ADDRESS = re.compile(r"(?i)https?://[!-.0-?A-~]+(/[!-~]*)?")
 
@@ -9644,7 +9682,8 @@ def _models(value: object) -> list[ModelInfo]:
     # llama.cpp tells of each model in both lists.
     for entry in json_list(found_at(value, "models")) + json_list(found_at(value, "data")):
         name = found_at(entry, "key") or found_at(entry, "id") or found_at(entry, "name")
-        if isinstance(name, str) and "embedding" not in f"{found_at(entry, 'type')} {name}":
+        kind = f"{found_at(entry, 'type')} {name}".lower()
+        if isinstance(name, str) and "embed" not in kind and "rerank" not in kind:
             entries.setdefault(name, {}).update(entry)
     models = []
     for name, entry in entries.items():
@@ -9779,7 +9818,8 @@ class ModelServer:
                 # At the start a person waits: Windows takes 2 s to refuse a connection.
                 if failed[kind] >= most or (not body and kind in ("refused", "unreachable")):
                     raise
-                first_s = 5.0 if kind == "loading" else 0.5  # to load some GB takes long
+                # To load some GB takes long, and limits are of a minute.
+                first_s = 5.0 if kind in ("loading", "limit") else 0.5
                 wait_s = first_s * 2.0 ** failed[kind]
                 failed[kind] += 1
                 self.say(f"{str(error).rstrip('.')}; asking again in {wait_s:.1f} s.")
@@ -9831,26 +9871,32 @@ class ModelServer:
         if response.length:  # so much of it is missing
             raise self._fault("incomplete")
         is_success = 200 <= response.status < 300
+        page = ""
         try:
             value = strict_json(data)
         except ValueError as error:
-            value = data[:1000].decode("utf-8", "replace")
+            value = data[:PAGE_BYTES_MOST].decode("utf-8", "replace")
+            if value.lstrip("\ufeff\r\n\t ").startswith("<"):
+                page = " ".join(_NOT_READ.sub(" ", value).split())
             if is_success:
-                raise self._fault("not_json", str(error)) from None
+                raise self._fault("not_json", page or str(error)) from None
         first = next(iter(json_list(found_at(value, "choices"))), None)
+        reason = str(found_at(first, "finish_reason"))
+        said = page
         # A failure may have the form of a reply (vLLM, SGLang, MLX servers).
-        said = str(found_at(first, "finish_reason"))
-        if re.search("error|abort|fail|cancel", said):
-            said = message_text(found_at(first, "message.content")) or said
-        else:
-            wrong = found_at(value, "error") if isinstance(value, dict) else value
-            if not (wrong or first):  # vLLM and FastAPI write at the top
-                wrong = found_at(value, "message") or found_at(value, "detail")
-            said = str(found_at(wrong, "message") or wrong or "")
+        if not first or found_at(value, "error") or re.search("error|abort|fail|cancel", reason):
+            said = said or _wrong(value, first)
         if said or not is_success:
-            kind = kind_of_fault(said, response.status)
-            if kind == "no_model" and self.answered:
-                kind = "server"
+            # Neither a page, as of a proxy, is what a model server says, nor is its model's name,
+            # such as llama3.2-vision.
+            name = rf"(?<!\w){re.escape(self.info.name)}(?!\w)"
+            kind = kind_of_fault("" if page else re.sub(name, "", said), response.status)
+            if page and kind == "error":
+                kind = "not_json"
+            elif kind == "not_found" and response.getheader("Location"):
+                said = f"it leads to {response.getheader('Location')}"
+            elif kind == "no_model" and self.answered:
+                kind = "crash"
             elif kind == "pictures" and body.count(b'"image_url":') < 2:
                 kind = "no_vision"
             if not is_success:
@@ -9869,7 +9915,8 @@ class ModelServer:
         # A server that repeats the key does not get it into a message.
         if self.api_key:
             said = said.replace(self.api_key, "***")
-        return self._error(fault_sentence(kind, said, self.info), kind)
+        sentence = fault_sentence(kind, said, self.info)
+        return ModelError(f"The server at {self.where} {sentence}.", kind)
 
     def _error(self, what: str, kind: str = "no_model") -> ModelError:
         return ModelError(f"The server at {self.where} {what}.", kind)
@@ -9930,7 +9977,7 @@ class ModelServer:
                     return listed
             except ModelError as error:
                 # Another kind of server has no such page, and says so in its own way.
-                if error.kind not in "not_found error not_json no_model server".split():
+                if error.kind not in "not_found error not_json no_model crash server".split():
                     raise
         return _models(self._ask(f"{base}/models")[0])
 
@@ -12186,6 +12233,7 @@ RUNGS = {
     "roles": "messages in a row are one, and calls and their answers are text",
     "system": "the instructions stand in the first message",
     "pictures": "one picture is shown (keep_last_screenshots=1)",
+    "blind": "",  # only to find out whether the pictures are what it does not take
     "quiet": "it is asked not to think (thinking=off)",
     "tokens": "a reply may have twice as many tokens (executor_max_tokens)",
 }
@@ -12230,7 +12278,7 @@ class Asker:
         """Gives a request's settings and messages the form of the rungs that are taken."""
         rungs = self.rungs
         model = self.model
-        settings: JsonDict = {"model": model.name}
+        settings: JsonDict = {"model": model.name, "stream": False}
         thinking = self.config.thinking
         if thinking == "auto" and "quiet" in rungs:
             thinking = "off"
@@ -12267,7 +12315,7 @@ class Asker:
         pictures = [message for message in asking.messages if message.image]
         for message in asking.messages:
             is_older = bool(message.image) and message is not pictures[-1]
-            if is_older and "pictures" in rungs:
+            if (is_older and "pictures" in rungs) or (message.image and "blind" in rungs):
                 text = f"{message.before}\n\n{PICTURE_LEFT_OUT}\n\n{message.text}"
                 message = Message(message.role, text.strip())
             if in_turns or tools != asking.tools:
@@ -12287,7 +12335,9 @@ class Asker:
 
         First it is asked as before; then, for a fault that forms may cure, once in each of these,
         which again may have another fault. For the one that is `known`, and so was there before
-        the present form, nothing is tried. Raises ModelError.
+        the present form, nothing is tried. An error of unknown words is no matter of the form if
+        it has passed when asked as before; if it only passes without a picture, that is told.
+        Raises ModelError.
         """
         form = self.form(asking)
         reply = None
@@ -12297,7 +12347,9 @@ class Asker:
             if not kind:
                 self.why = ""
                 return reply
-            words = f"{reply.usage.completion} of {form[0]['max_tokens']}"
+            words = str(form[0]["max_tokens"])
+            if reply.usage.completion is not None:
+                words = f"{reply.usage.completion} of {words}"
             trouble = ModelError(f"The server {fault_sentence(kind, words, self.model)}.", kind)
         except ModelError as error:
             trouble = error
@@ -12312,10 +12364,21 @@ class Asker:
             self.tried.add((kind, rung))
             with suppress(ModelError):
                 again = self.exchange(asking, kind)
-                if again.trouble != kind:
-                    why = str(trouble)[:-1]
-                    self.say_once(rung, f"warning: {why}; from now on {RUNGS[rung]}.")
-                    return again
+                if again.trouble == kind:
+                    continue
+                is_vague = kind == "error" or rung == "blind"
+                if is_vague and (passed := self._passed(asking, before, kind)):
+                    self.tried.discard((kind, rung))
+                    return passed
+                if rung == "blind":
+                    what = str(trouble).partition("; look at its log")[0]
+                    sees = SERVERS.get(self.model.server, SERVERS["other"])[1]
+                    what += f", but not without a picture; {sees}, or set fewer image_tokens."
+                    trouble = ModelError(what, "no_vision")
+                    break
+                why = str(trouble)[:-1]
+                self.say_once(rung, f"warning: {why}; from now on {RUNGS[rung]}.")
+                return again
         self.rungs = before
         self.why = str(trouble)
         if reply is None:
@@ -12323,6 +12386,15 @@ class Asker:
         if kind != known:
             self.say_once(kind, f"warning: {trouble}")
         return replace(reply, trouble=kind)
+
+    def _passed(self, asking: Asking, before: set[str], known: str) -> Reply | None:
+        # The reply to what failed as it was asked before, if only time has cured it.
+        taken = self.rungs
+        self.rungs = before
+        with suppress(ModelError):
+            return self.exchange(asking, known)
+        self.rungs = taken
+        return None
 
     def trouble_of(self, reply: Reply, settings: JsonDict, has_tools: bool) -> str:
         """Tells what makes a well-formed reply none: a row of FAULTS, or nothing.

@@ -315,6 +315,9 @@ OTHERS = {
     "Ollama": NO_PAGE,
     "vLLM": http(404, {"detail": "Not Found"}),
     "a page": http(200, b"<html>"),
+    "a page not found": http(
+        404, b"<html><script>typeof x === 'undefined'</script>No image</html>"
+    ),
     "a lock": http(401, b""),
 }
 WANTED = "qwen3-vl-2b-instruct"

@@ -2,7 +2,7 @@
 
 A row of data/server_cases.jsonl says what a server answers (`says`: status and body, or fields of a reply) and to which
 requests (`when`), in which profiles, and what comes of it: the end of the run or the kind of the fault, the line that
-the person reads once, the words of a stuck run's end, at most how many requests.
+the person reads once (or never), the words of a stuck run's end, at most how many requests.
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ WHEN: dict[str, Callable[[Request, int], bool]] = {
     "no turns": lambda request, number: not in_turns(request),
     "system": lambda request, number: request["messages"][0]["role"] == "system",
     "thinks": lambda request, number: "enable_thinking" not in str(request),
+    "streams": lambda request, number: request.get("stream") is not False,
     "few tokens": lambda request, number: request["max_tokens"] == 1000,
 }
 JUDGED = ("You check whether", "You say how one can see")
@@ -75,7 +76,9 @@ class Model(Answering):
         says = self.row.get("says", {})
         if says and WHEN[self.row.get("when", "always")](request, number):
             if "status" in says:
-                return says["status"], json.dumps(says["body"]).encode()
+                page = says["body"]
+                page = page if isinstance(page, str) else json.dumps(page)
+                return says["status"], page.encode()
             return 200, json.dumps(self.completion(**says)).encode()
         return 200, json.dumps(self.completion(self.act(request))).encode()
 
@@ -135,7 +138,7 @@ class Cases(EngineCase):
         if profile == "native":
             settings = {"executor_grammar": "qwen3-vl", **settings}
         trial = self.trial(lambda _: {}, profile, **settings)
-        trial.choose(agent.ModelInfo("scripted", **row.get("model", {})))
+        trial.choose(agent.ModelInfo(**{"name": "scripted", **row.get("model", {})}))
         if row.get("hint"):
             trial.hear("Use the list.")
         self.begin(trial)
@@ -169,6 +172,7 @@ class Cases(EngineCase):
                 self.assertRegex(said, row.get("text", "(?s).*"))
                 if "line" in row:
                     self.assertEqual(len(re.findall(row["line"], told)), 1, told)
+                self.assertNotRegex(told, row.get("never", "(?!)"))
                 self.assertLessEqual(len(server.requests), row.get("requests", 60))
                 self.assertEqual(bool(self.waits.sleeps), row.get("waits", False))
                 if row.get("as before"):  # what cured nothing is given up
