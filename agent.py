@@ -4998,7 +4998,9 @@ STICKS .*\b(usb\S*|stick|removable|flash drive|thumb drive|pendrive|wechseldaten
 ELSEWHERE .*(\\\\[^?.\s]|\b(?!c:)[a-z]:(\\|\))).*
 # What shares the screen, the camera or the microphone, or hands the mouse over, in a call.
 SCREENS (((the|my|your|whole|entire|full|ganzer?|gesamter|mon|toda la) )?(tout l')?(screens?
-    |bildschirme?|desktops?|ecrans?|pantallas?|ekran|schermo|tela|эkpah|windows?|fenster|屏幕|画面
+    |bildschirme?|desktops?|ecrans?|pantallas?|ekran|schermo|scherm|tela|skarm|skærm|skjerm|naytto
+    |obrazovka|kepernyo|ecra|layar|man hinh|οθoνη
+    |שולחן העבודה|화면|эkpah|windows?|fenster|屏幕|画面
     |whiteboard|powerpoint live|tab)( ?\d+)?(: .*)?|.*\b(camera|kamera|cam|mic|mikrofon|microphone
     |micro(phone)?|stummschaltung|control|steuerung|content|inhalte?|transcri\w+|transkri\w+
     |record\w*|aufzeichn\w*|aufnahme)\b.*)
@@ -5136,6 +5138,9 @@ MAKERS (ableton live.*|fl(64)?|cubase\w*|bitwig.*|studio one|musescore\w*|sibeli
 DRAWS (acad|acadlt|librecad|qcad|freecad|bricscad|draftsight|zwcad|rhino|sketchup|sldworks|revit
     |inventor
     |archicad|qgis\S*|imagej\S*|fiji\S*|geogebra|digikam|figma)\.exe
+# Programs whose commands change an open document only, and can be undone.
+UNDOERS (gimp\S*|inkscape|krita|photoshop|paintdotnet|draw\.io|simpress|sdraw|visio|audacity|wps|et
+    |wpp)\.exe
 # Programs of which the rules know what they do, or which only show or edit a document.
 KNOWN_PROGRAMS <BROWSERS>|<CHATS>|<MAILS>|<EXPLORER>|<EDITORS>|<STUDIOS>|<TERMINALS>|<START>
     |<LAUNCHERS>|<SYSTEM_TOOLS>|<FILERS>|<REMOTES>|<SAFES>|<ADMINS>|<WARDENS>|(acrord32|acrobat
@@ -5166,7 +5171,7 @@ LOOKS (?!(?!.{4,9} (and|und) (replace|ersetzen)\W*$).*\b(and|und|then|et|oder|or
     |buscar|siguiente|ayuda|nuevo|elegir)(\s\S+){,3}\W*|(back|home|refresh|reload|bold|italic
     |underline|copy( link| text| path)?|undo|redo|today|menu|preview|full ?screen|log ?in|sign in
     |minimi[sz]e|maximi[sz]e|restore|close|cancel|play|pause|mute|save( as| changes)?
-    |open( file| folder| recent| image| document)?|format|tools|window|layout|design|review
+    |open( file| folder| recent| image| document)?|file|format|tools|window|layout|design|review
     |favorites|bookmarks|history|cut|paste|zuruck|weiter|aktualisieren|(large|small|extra large
     |medium) icons|list|tiles|thumbnails|first|last|up|down|left|right|day|week|month|year
     |customers?|contacts?|products?|items?|orders?|invoices?|reports?|documents?|files?|folders?
@@ -5204,7 +5209,7 @@ FREE_KEYS .*\bwin\b.*|((ctrl|shift|alt)\+)*(ctrl|shift|alt|tab|home|end|left|rig
     |escape|f10|f1|f3)|ctrl\+[acfp]|shift\+(f10|.)|ctrl\+insert|alt\+\w
 # Menus that stand for what they hold, a window's buttons, and saving: what is typed over is asked
 # about before.
-WHOLE_MENUS (restore|file|highlight|save( as)?|speichern( unter)?|enregistrer|guardar|edit|insert
+WHOLE_MENUS (restore|highlight|save( as)?|speichern( unter)?|enregistrer|guardar|edit|insert
     |bearbeiten|einfugen|edition|insertion|editar|insertar)
 WEIGHTY_FORMS .*(merge|send|mail|options|trust|protect|passwor|encrypt|permission|shar(e|ing)
     |connect|quer(y|ies)|macro|publish|seriendruck|senden|optionen|schutz|kennwort|freigabe|verbind
@@ -5351,7 +5356,15 @@ COMMANDS = {
         übermitteln, =送信, を送信, すぐ送信, 予約する, アップロード, verzenden, versturen,
         verstuur, verzend, skicka,
         odeslat, gönder, tümünü gönder, надіслати,
-        보내기, =전송, 送信する, lähetä, küldés, trimite, kirim""",
+        보내기, =전송, 送信する, lähetä, küldés, trimite, kirim,
+        qualquer pessoa com o link, qualquer pessoa com a ligação, każda osoba mająca link,
+        bağlantıya sahip olan herkes, chiunque abbia il link, iedereen met de link,
+        alla med länken, alla som har länken, alle med linket, alle som har lenken,
+        kuka tahansa jolla on linkki, všichni kdo mají odkaz, kdokoli s odkazem,
+        bárki aki rendelkezik, oricine are linkul, svatko s vezom, усі хто має посилання,
+        όποιος έχει τον σύνδεσμο, все у кого есть ссылка, siapa saja yang memiliki link,
+        bất kỳ ai có đường liên kết, リンクを知っている全員, 링크가 있는 모든, 知道链接的任何人,
+        知道連結的任何人, أي شخص لديه الرابط, כל מי שיש לו את הקישור""",
     "install": """
         install, uninstall, reinstall, run anyway, run as, run with, allow, grant, trust, i accept,
         i agree, enable macros, enable content, enable editing, real-time protection, enable remote,
@@ -5565,6 +5578,10 @@ LOOKING = {
         =appliquer, =répondre, =transférer, =se connecter, =copier, =aplicar, =responder, =reenviar,
         =iniciar sesión, =copiar, =applica, =rispondi, =accedi, =entrar, =inloggen""",
     "whole": """
+        =likes, =personer, =personas, =persone, =pessoas, =osoby, =lidé, =люди, =galeri, =galería,
+        =galerie,
+        =galleria, =galeria, =galerij, =галерея, =聊天记录, =聊天紀錄, =peserta, =pembicara,
+        =sprecher,
         =ok, =okay, =got it, =back, =go back, back to+, =close, =cancel, =dismiss, =skip, =less,
         =not now, =no thanks, =maybe later, go to+, skip to+, jump to+, scroll to+, up to,
         close window, close tab, close tabs, close dialog, close menu, close panel, close pane,
@@ -5821,6 +5838,7 @@ ASKING (whether|what|which|whom?|whose|where|when|why|how|wie\w*|was|wo(her|hin)
     |donde|quien\w*|(what|how|where|who|when)s|quant[aeio]s?|qua(l|le|li|is)|quando|quem|onde|cosa
     |che|chi|perche|hoe(veel)?|welke?|wat|waar|wanneer|vad|hva|hvad|vem|hvem|hvor\w*|hvornar|hur|nar
     |nar|vilken|co|kto|gdzie|kiedy|jak|ile|ktory|kdo|kde|kdy|kolik|mika|mita|missa|milloin|montako
+    |mihin|mista|kuka|kuinka
     |melyik|mikor|mennyi|ne kadar|kac|hangi|nerede|ckoльko|гдe|koгдa|kakoи|kakaя|kakиe|чto|kto
     |пoчemy)
 BEFORE_A_NOUN (the|an?|its?|their|my|our|your|his|her|all|any|both|this|that|these|those|der|die
@@ -5859,7 +5877,13 @@ WATCHES (?!.*(?<!how )(?<!what )\b(to|pour|para|zum?) <VERBS>)(<POLITE>\s){,6}((
     |lees|leggi|leggimi|leia|leta|lue|læs|mostra|mostrami|mostre|mutasd|najdi|nayta|nyisd|oku|olvasd
     |oppna|otevri|otkpoи|otworz|pokaz|powiedz|precti|procure|przeczytaj|sag mig|shfaq|sjekk|sog|sok
     |soyle|sprawdz|tarkista|tjek|toon|trova|ukaz|vedi|veja|verifique|vertel|vind|vis|visa|zjisti
-    |zkontroluj|znajdz|zobacz|zobraz|zoek|βpeσ|δeiξe|δiaβaσe|зhaиди|пocmotpи|пokaжи|пpobepь|пpoчtи
+    |zkontroluj|znajdz|zobacz|zobraz|zoek|nezd|nezd meg|mondd|ellenorizd|retrouve|expli\w+|diz
+    |fijate|confi[rz]a|confere|projdi|rekni|podivej
+    |pozri|povedz|precitaj|arata|uita-te|citeste|cauta|gaseste|spune|yзhaи|пoдиbиcь|pacckaжи|δeσ|πeσ
+    |ارني|اعرض|اقرا|ابحث|اخبرني|תראה|תראי|הראה|קרא|מצא|חפש|בדוק|תגיד|xem|doc|tim|lihat|tampilkan
+    |baca
+    |cari|cek|periksa|tittaa?|titta|kollaa?|las|läs|βpeσ|δeiξe|δiaβaσe|зhaиди|пocmotpи|пokaжи
+    |пpobepь|пpoчtи
     |пpoчиtaи)\b(?!').*)
 ASKS_ONLY (?!\W{,3}(<POLITE>|<VERBS>)\b)(?!.*(,|\b(and|und|et|y|then|dann)) (<POLITE>\s)?<VERBS>\b)
     [^.!?;:]*\?\W{,9}
@@ -5957,7 +5981,7 @@ SHOWN_WHOLE <ENDING_SHOWS>( done)?|<MENU_BARS>|<FETCHES>|\.\.|einstellungen oder
     |[<>«»‹›←→]+|\S*(ubersicht|ansicht|verlauf|liste|vorschau|statistik|historie|suche|auszug
     |auswahl|kopf|protokoll|nachrichten|mitteilungen|bewertungen|meldungen|einstellungen)
 LEADS_WHOLE \d{1,4}|play (\d+|episode|video|trailer|song|track)\b(?!.*\b(pay|buy|send|order)\b).*
-    |[↑↓▲▼▾×✕✖☰≡⋮]+|x|\.\.\.|[a-z]{2,}[^su\W]s( \(?\d+\)?)?
+    |[↑↓▲▼▾×✕✖☰≡⋮]+|x|\.\.\.|[a-z]{2,}[^aesu\W]s( \(?\d+\)?)?
 # Keys, and turns of the wheel, that choose in what holds one of several values; and its buttons.
 CHOICES combo box|slider|spinner|radio button
 MATTERS (split )?button|checkbox|switch|<CHOICES>
@@ -6548,7 +6572,7 @@ unknown | bidden= | program=<BROWSERS>|<CHATS>|<MAILS> | does=<A_CLICK>|space | 
      | in=(split )?button | looks=
 unknown | wanted= | looks= | does=<PRESSES>|enter|space
      | in=(split )?button|menu item|control|switch
-     | dialog=(?!left).* | owned= | program=(?!<EXPLORER>|<EDITORS>).*
+     | dialog=(?!left).* | owned= | program=(?!<EXPLORER>|<EDITORS>|<UNDOERS>).*
      | label=(?!(.*\n)?(<LOOKS>|<DONE>|<ADDS_A_ROW>|<AN_ITEM>)$).+
 unknown | bidden= | program=<BROWSERS>|<CHATS>|<MAILS> | does=<PRESSES>|enter|space | acts=yes
      | in=image|text|group | dialog=(?!left).* | label=(.*\n)?(\S+ ){,5}\S+
@@ -6803,6 +6827,7 @@ run | plain= | does=f[589]|f12|((ctrl|alt|shift)\+)+(f([35-9]|1[12])|enter)|ctrl
 unknown | plain= | in=(?!(<FIELDS_THERE>)$).*
      | does=(?!(<FREE_KEYS>)$)((ctrl|alt|shift)\+)+\S+|f[24-9]|f1[12]|insert|num\w+|add|subtract
 unknown | plain= | in= | does=ctrl\+a
+unknown | plain= | in=(split )?button | does=<PRESSES>|space | label=(.*\n)?file
 run | program=arduino.* | does=ctrl\+(shift\+)?u
 send | program=(githubdesktop|gitkraken|sourcetree|fork|tower)\.exe | does=ctrl\+(shift\+)?p
 system | program=taskmgr\.exe | does=alt\+e
