@@ -5017,7 +5017,9 @@ CALL_SHOWS ((show|open|hide) )?(chat|people|participants|view|more( actions| opt
 FETCHES (send ?/ ?receive|senden ?/ ?empfangen
     |envoyer ?/ ?recevoir)( all folders| alle ordner| tous les dossiers)?\W*
 MAIL_SHOWS (\S+ (category|kategorie|categorie|categoria)|get (new )?(messages|mail)|(nachrichten
-    |e-?mails) abrufen|new|neue|nouveau|nuevo|nowy|reply|forward|antworten|weiterleiten|repondre
+    |e-?mails) abrufen|new|neue|nouveau|nuevo|nowy|reply|odpowiedz|svara|svar|vastaa|odpovedet
+    |odpovedat|valasz|yanitla|otbetиtь|biдпobictи|aπantηση|rispondi|beantwoorden|repondre|返信|回复
+    |回覆|답장|رد|השב|balas|raspunde|odgovori|forward|antworten|weiterleiten|repondre
     |transferer|responder|reenviar|mark|als|marquer|marcar|flag|follow|kategori\w*|categor\w*|view
     |ansicht|affichage|ver|show|open|offnen|ouvrir|abrir|search|such\w*|rechercher|buscar|find
     |filter\w*|sort\w*|arrange|print preview|attach\w*|insert|format\w*|bold|fett|italic|kursiv
@@ -5197,7 +5199,8 @@ FORM_GOES_ON (?!(save|add|edit|insert|import|export|rename|attach|increase|decre
     |exportieren|einfugen|bearbeiten|enregistrer|ajouter|modifier|guardar|anadir|editar
     |agregar|aggiungi|adicionar|dodaj|tilfoj|pridat|hozzaadas|adauga|ekle)\b)(<LOOKS>)
 # Buttons that stand for what they name: numbers, dates, times and shares, as of an appointment.
-AN_ITEM [mhdw]n?\d{1,2}|[^$€£¥₽a-z\n]*\d[^$€£¥₽a-z\n]*|[^\n]*, [^\n]*\d:\d\d[^\n]*|\S+ \d{1,3} ?%
+AN_ITEM [mhdw]n?\d{1,2}|\d{1,2} ?[a-z]{1,2}|[^$€£¥₽a-z\n]*\d[^$€£¥₽a-z\n]*
+    |[^\n]*, [^\n]*\d:\d\d[^\n]*|\S+ \d{1,3} ?%
     |([\w-]+,? (den )?)?\d{1,2}\.?( de| of)? \w+\.?,?( de)? (19|20)\d\d|\d{4}年\d.*
     |\w+ (category|kategorie)
 # Buttons that make a form longer.
@@ -5564,7 +5567,8 @@ LOOKING = {
         非表示,
         探す, 次の, 前の, 比較, 折りたた, 全画面, 字幕, 再読み込み, 絞り込み, 並び替え, 読む, 聴く,
         見る, 隐藏, 查找, 展开, 收起, 折叠, 播放, 选择,
-        比较, 对比, 放大, 缩小, 全屏, 跳过广告, 浏览, 顯示, 隱藏, 檢視, 搜尋, 尋找, 篩選, 重新整理,
+        比较, 对比, 放大, 缩小, 全屏, 阅读, 閱讀, 跳过广告, 浏览, 顯示, 隱藏, 檢視, 搜尋, 尋找,
+        篩選, 重新整理,
         收合, 選擇, 全螢幕, 略過廣告, 숨기기, 보이기, 찾기,
         새로고침, 펼치기, 접기, 자세히, 확대, 축소, 전체화면, 전체 화면, 광고 건너뛰기, 둘러보기,
         자막""",
@@ -5871,7 +5875,8 @@ WATCHES (?!.*(?<!how )(?<!what )\b(to|pour|para|zum?) <VERBS>)(<POLITE>\s){,6}((
     |visita\w*|saber|averigua\w*|abn|abra|ac|anoiξe|apn|apne|apri|avaa|bekijk|beratta|biдkpии|bul
     |list(e|a|s)?(?! my\b)|summari[sz]e|play|explain|describe|preview|count|compte|policz|guarda
     (?= a )|guck\w*|ler|ver|vezi|bak|laat .* zien|(看|查|找|读|告诉我)\w*|.*(見て|教えて|確認して
-    |調へて|읽어줘|확인해줘|알려줘|보여줘|찾아줘|多少|几点|几个|吗|何日|いつ
+    |調へて|探して|읽어줘|확인해줘|알려줘|보여줘|찾아줘|多少|几点|几个|吗|何日
+    |いつ
     |とこ|いくら|\b(bak|goster)\b)\w*|cerca|ckaжи|consulte|controleer|controlla|deschide|diga|dimmi
     |encontre|etsi|fammi vedere|finn|fortell|fortæl|goster|haиди|hitta|katso|keresd|kerro|kijk|kolla
     |lees|leggi|leggimi|leia|leta|lue|læs|mostra|mostrami|mostre|mutasd|najdi|nayta|nyisd|oku|olvasd
@@ -6692,7 +6697,9 @@ system | title=<SETTINGS> | program=applicationframehost\.exe | does=<A_CLICK>|e
 weighty | title=<WEIGHTY> | program=<BROWSERS> | does=<A_CLICK>|enter|space | in=(split )?button
      | dialog=(?!left).* | looks=|leads | label=.+
 weighty | title=<WEIGHTY> | program=<BROWSERS> | does=<A_CLICK> | in=(hyper)?link|menu item
-     | label=(.*\n)?(run|build|execute|deploy|start|stop|restart|scale|trigger)\b.*
+     | label=(.*\n)?(run|build|execute|deploy|start|stop|restart|scale|trigger|jetzt|lancer
+    |construire
+    |ejecutar|compilar|esegui|avvia|uruchom|spustit|calistir|зaпyctиtь|coбpatь)\b.*
 weighty | program=<LEDGERS> | title=(?!<LEDGERS_LOOK>$).* | enters=yes | control=(?!<FINDING>).*
 weighty | program=<LEDGERS> | does=ctrl\+s|ctrl\+shift\+[sp]|(shift\+)?f([25689]|1[0-2])
 weighty | program=<LEDGERS> | does=<A_CLICK>|space | in=(split )?button|menu item
@@ -6738,6 +6745,12 @@ overwrite | program=(filezilla|winscp)\.exe | does=ctrl\+s
 unknown | holds=<HARMING_LINK> | does=<PRESSES>|enter|space | in=(hyper)?link|(split )?button|image
 answer | owned= | program=<BROWSERS> | in=(split )?button|(hyper)?link | does=<A_CLICK>|enter|space
      | label=(.*\n)?<OKAY> | about=.*\d[.,]\d\d\b.*
+answer | in=(hyper)?link | does=<PRESSES>|enter | label=(.*\n)?ok, .*
+share | title=(add|assign|invite|grant) (\S+ ){,2}(members?|users?|owners?|roles?|people|access)\b.*
+     | program=<BROWSERS> | in=(split )?button | does=<A_CLICK>|enter|space | dialog=(?!left).*
+     | label=(.*\n)?(select|add|assign|save|done|finish|<OKAY>)\W*
+unknown | bidden= | program=<BROWSERS> | in=checkbox|switch | does=<PRESSES>|space
+     | control=.*\b(activ[eoa]?|ativ[oa]|aktiv|enabled|public|visible|sichtbar|published)\b.*
 install | program=<EDITORS> | in=(split )?button | does=<A_CLICK>|enter|space | dialog=(?!left).*
      | about=<MACROS_OFF> | looks=|leads | label=.+
 run | program=msaccess\.exe | in=(list|tree) item | does=(double|triple)_click|enter
@@ -6999,6 +7012,7 @@ unknown | wanted=told | in=(?!(<UNTOLD>)$).+
 unknown | program=<MAKERS> | does=<PRESSES>|drag | acts= | in=(?!(<UNTOLD>)$).+
 unknown | program=<DRAWS> | does=<PRESSES>|drag | acts= | in=button|tab|slider|tree item|checkbox
 unknown | program=<DRAWS> | does=ctrl\+\d
+unknown | program=<DRAWS> | in=slider
 unknown | plain= | bidden= | wanted=yes | acts= | in=(split )?button|menu item
      | label=(.*\n)?\S+( \S+)?
 unknown | in=checkbox | control=<COUNTED> | about=(.*; )?<COUNTED>; (.*; )?<COUNTED>(; .*)?
@@ -7009,6 +7023,7 @@ move | title=<MAPS> | does=drag | program=<BROWSERS> | in=custom|control|pane|im
 unknown | program=<MAKERS> | in=pane|slider|image|group
      | does=drag|space|(shift\+)?[a-z]|ctrl\+([zydc]|plus|minus|[-=0]|numadd|numsubtract)
 move | program=<MAKERS> | does=drag | across=
+move | program=powerpnt\.exe | does=drag | in=list item | across=
 send | wanted=told | filled=\n* | unsent= | in=(split )?button|menu item | program=(?!<EXPLORER>).*
 answer | wanted=told | filled=\n* | unsent= | decides=yes | dialog=|line|form
 move | does=drag | carried=yes | bidden=yes | last=(?!<SELECTED>$).* | across=
