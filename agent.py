@@ -1031,6 +1031,8 @@ class Control:
     password: bool = False
     # Of a checkbox, radio button or switch; None for all else, and for one that is neither.
     checked: bool | None = None
+    # Whether it only shows or hides what hangs on it, as the head of a menu does.
+    expands: bool = False
     # Of a field: whether nothing can be typed into it, as into a list that drops down.
     fixed: bool = False
     # Of the top-level window that it is or that holds it: handle and process; 0 if unknown.
@@ -2458,6 +2460,7 @@ _UIA_PROPERTIES = {
     "is offscreen": 30022,
     "value": 30045,
     "is read-only": 30046,
+    "expand state": 30070,
     "is selected": 30079,
     "toggle state": 30086,
 }
@@ -2532,6 +2535,8 @@ class AutomationElement(NamedTuple):
             focused=bool(self._property("has keyboard focus")),
             password=password,
             checked=ON_OFF.get(self._property(state)),
+            # 3 is a leaf, on which nothing hangs.
+            expands=self._property("expand state") in (0, 1, 2),
             fixed=fixed,
             id=self._text("id") or "",
         )
@@ -7550,11 +7555,16 @@ def facts_of(attempt: Attempt) -> Facts:
     return {**facts, "notes": notes, "unsent": "yes" if "brings" in notes else facts["unsent"]}
 
 
+EXPANDING = ("button", "menu item")  # but no split button, a part of which acts
+
+
 def facts_of_label(attempt: Attempt, window: Window, facts: Facts) -> Facts:
     """Returns what is known by what is pressed, and by what stands around it."""
     label = facts["label"].rpartition("\n")[2]
     called = next(iter(true_names(attempt.known)), label)
     looks = only_looks(label, facts["about"]) if facts["control"] != "unnamed" else ""
+    if any(one.expands and one.role in EXPANDING for one in attempt.known[-1:]):
+        looks = "yes"
     calculates = has_form("CALCULATORS", f"{window.program} {window.title}")
     wanted = "" if attempt.client_task else wanted_by(label, attempt.task)
     # What a task may call the closing of a window by keys, as in "close notepad".

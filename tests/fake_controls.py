@@ -76,6 +76,7 @@ class Node:
     value: str | None = None
     read_only: bool | None = None
     toggled: int | None = None
+    expanded: int | None = None
     chosen: bool | None = None
     enabled: bool = True
     focused: bool = False
@@ -313,6 +314,7 @@ class FakeControls:
             30022: node.offscreen,
             30045: node.value,
             30046: node.read_only,
+            30070: node.expanded,
             30079: node.chosen,
             30086: node.toggled,
         }[number]

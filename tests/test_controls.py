@@ -33,6 +33,7 @@ SAVE = Node("&Save", 50000, MIDDLE)
 FIELD = Node("File name", 50004, Rect(100, 140, 200, 24), value="a.txt", focused=True)
 SECRET = Node("Password", 50004, Rect(100, 180, 200, 24), value="geheim", password=True)
 BOX = Node("Read only", 50002, Rect(100, 220, 80, 24), toggled=1)
+MORE = Node("More", 50000, Rect(100, 220, 80, 24))
 RADIO = Node("Left", 50013, Rect(100, 260, 80, 24), chosen=False, enabled=False)
 HIDDEN = Node("Gone", 50000, Rect(100, 300, 80, 24), offscreen=True)
 # What is told of one window at most, and how long its failures are borne.
@@ -89,6 +90,8 @@ class WhatUIAutomationTells(unittest.TestCase):
             (SECRET, {"name": "Password", "password": True}),
             (BOX, {"name": "Read only", "role": "checkbox", "checked": True}),
             (replace(BOX, toggled=2), {"name": "Read only", "role": "checkbox"}),  # neither
+            (replace(MORE, expanded=0), {"name": "More", "role": "button", "expands": True}),
+            (replace(MORE, expanded=3), {"name": "More", "role": "button"}),  # a leaf
             (RADIO, {"name": "Left", "role": "radio button", "checked": False, "enabled": False}),
         ]
         for node, control in told:
