@@ -7563,7 +7563,8 @@ def facts_of_label(attempt: Attempt, window: Window, facts: Facts) -> Facts:
     label = facts["label"].rpartition("\n")[2]
     called = next(iter(true_names(attempt.known)), label)
     looks = only_looks(label, facts["about"]) if facts["control"] != "unnamed" else ""
-    if any(one.expands and one.role in EXPANDING for one in attempt.known[-1:]):
+    head = attempt.known[-1] if attempt.known else None
+    if head and head.expands and head.role in EXPANDING:
         looks = "yes"
     calculates = has_form("CALCULATORS", f"{window.program} {window.title}")
     wanted = "" if attempt.client_task else wanted_by(label, attempt.task)
@@ -12386,8 +12387,7 @@ class Asker:
         First it is asked as before; then, for a fault that forms may cure, once in each of these,
         which again may have another fault. For the one that is `known`, and so was there before
         the present form, nothing is tried. An error of unknown words is no matter of the form if
-        it has passed when asked as before; if it only passes without a picture, that is told.
-        Raises ModelError.
+        it passes as before; if it only passes without a picture, that is told. Raises ModelError.
         """
         form = self.form(asking)
         reply = None
@@ -12416,10 +12416,14 @@ class Asker:
                 again = self.exchange(asking, kind)
                 if again.trouble == kind:
                     continue
-                is_vague = kind == "error" or rung == "blind"
-                if is_vague and (passed := self._passed(asking, before, kind)):
-                    self.tried.discard((kind, rung))
-                    return passed
+                taken = self.rungs
+                if kind == "error" or rung == "blind":
+                    self.rungs = before
+                    with suppress(ModelError):
+                        passed = self.exchange(asking, kind)
+                        self.tried.discard((kind, rung))
+                        return passed  # only time has cured it
+                self.rungs = taken
                 if rung == "blind":
                     what = str(trouble).partition("; look at its log")[0]
                     sees = SERVERS.get(self.model.server, SERVERS["other"])[1]
@@ -12436,15 +12440,6 @@ class Asker:
         if kind != known:
             self.say_once(kind, f"warning: {trouble}")
         return replace(reply, trouble=kind)
-
-    def _passed(self, asking: Asking, before: set[str], known: str) -> Reply | None:
-        # The reply to what failed as it was asked before, if only time has cured it.
-        taken = self.rungs
-        self.rungs = before
-        with suppress(ModelError):
-            return self.exchange(asking, known)
-        self.rungs = taken
-        return None
 
     def trouble_of(self, reply: Reply, settings: JsonDict, has_tools: bool) -> str:
         """Tells what makes a well-formed reply none: a row of FAULTS, or nothing.

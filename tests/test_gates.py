@@ -322,7 +322,7 @@ class Confirmation(GateCase):
 class Fuzz(unittest.TestCase):
     def test_thousands_of_random_acts_let_nothing_through_that_a_rule_forbids(self) -> None:
         # python -m tests.long gates tries as many as it is told.
-        counts = fuzz(sample(20_000, 1_000), seed=8)
+        counts = fuzz(sample(20_000, 1_500), seed=8)
         self.assertEqual(counts["violations"], 0)
         kinds = "done blocked_key forbidden_window invalid_box no_program no_window not_allowed"
         self.assertGreater(min(counts[key] for key in kinds.split()), 10)
