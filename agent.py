@@ -4842,7 +4842,10 @@ PROMPTS (.*\n)?[^\n>$#%]*([?\]:)]|\.\s?\.\s?\.)\s*
 NOTEBOOKS .*\b(jupyter\w*|colab|kaggle|databricks)\b.*
 CALCULATORS (calc\w*|calculatorapp|win32calc|speedcrunch|qalculate\S*)\.exe .*
     |applicationframehost\.exe (calculator|rechner|taschenrechner|calculatrice|calculadora
-    |kalkulator|calcolatrice|kaльkyляtop|计算器)
+    |kalkulator|calcolatrice|kaльkyляtop|计算器|小算盤|電卓|계산기|lommeregner|rekenmachine|laskin
+    |kalkylatorn|kalkulacka|szamologep|hesap makinesi|calculator|may tinh|เคร\S+คิดเลข|apiθμoμηxanη
+    |מחשבון
+    |الة حاسبة|الحاسبة)
 # Programs that run what is open in them, and fields whose line gets started.
 # Of these Windows tells no control: what is typed may go into a panel that runs lines.
 JAVA_STUDIOS (idea|pycharm|webstorm|phpstorm|clion|rider|goland|rubymine|rustrover|datagrip
@@ -4892,7 +4895,7 @@ WARNS .*(permanently|(can ?not|can't|never) be (undone|recovered|restored|revers
     |accept the)\b|binding|unwiderruflich|nicht (ruckgangig|wiederhergestellt)|(wird
     |werden) (\S+ ){,8}(geloscht|geschlossen|entfernt|storniert|gesendet|ubermittelt|verschickt
     |ubertragen|belastet|gebucht|uberschrieben|ersetzt)|(gehen|geht) (\S+ )?verloren|raderas
-    |tas bort|forsvinner|slettes|mistes|verwijderd|usuniet\w*|smaz\w*|poistetaan|silinecek
+    |tas bort|forsvinner|slettes|mistes|verwijderd|usuniet\w*|smazan\w*|poistetaan|silinecek
     |eliminat[oi]|apagad\w*|excluid\w*|fur immer|verbindlich|unterschreib\w{,5} sie|definitiv\w*
     |sera (supprime|perdu|annule|ferme)\w*|seront (supprime|perdu)\w*|ne peut pas etre annule
     |pour toujours|para siempre|permanentemente|warnung:|warning:|achtung:|attention ?:
@@ -5419,7 +5422,9 @@ COMMANDS = {
 # What leaves a dialog without an answer, or only goes on in it; and no, which is one.
 ANSWERS = {
     "leaves": """
-        =più tardi, =plus tard, =más tarde, =mais tarde, =senare, =senere, =później, =později,
+        =più tardi, =plus tard, =más tarde, =mais tarde, =iptal, =storno, =loobu, =tühista,
+        =atšaukti, =atcelt, =anulare, =отказ, =إلغاء الأمر, =otkaži, =hủy bỏ, =zrušiť, =prekliči,
+        =renunță, =senare, =senere, =później, =později,
         =daha sonra, =позже, =後で, =稍后, =나중에,
         =close, =schließen, =fermer, =cerrar, =закрыть, =cancel, =later, =not now, =no thanks,
         =nicht jetzt, =nein danke, remind me later, =skip, =skip this file, =skip these files,
@@ -5483,6 +5488,10 @@ ANSWERS = {
 # What labels say that only show, find or lead on: by a verb in front or at the end, or as a whole.
 LOOKING = {
     "looks": """
+        only, nur, seulement, sólo, solamente, alleen, kun, bara, endast, vain, tylko, pouze,
+        sadece, только, naar volgende+, naar vorige+, gå til+, gå till+, siirry+, przejdź do+,
+        přejít na+, ir a+, vai a+, aller à+, ir para+, gehe zu+, zum nächsten+, zur nächsten+,
+        перейти к+,
         show, view, see, find, search, filter, sort, expand, collapse, zoom, preview, browse,
         podgląd, náhled, förhandsgranska, förhandsgranskning, voorbeeld, önizleme, anteprima,
         =letzter datensatz, =erster datensatz, =nächster datensatz, =vorheriger datensatz, compare,
@@ -5942,15 +5951,23 @@ ORDERS (?=\S+ \S)(?=(\S+ ){,5}\S+$)<BEGINS>(((please|bitte)\s)?<VERBS>(?![^,;:!?
 UNTOLD |pane|window|group|field
 COOKIES .*\b((respe[ck]t\w*|value|care about|schatzen) (ihre|deine|your|votre|tu) (privatsphare
     |privacy|vie privee|privacidad)|cookies?|consent|privacy choices|datenschutz\w*|tracking
-    |einwilligung\w*)\b.*
+    |einwilligung\w*|informasjonskapsler|evast\w+|kapsler|gallet\w*|soubory cookie|ciasteczk\w*
+    |cerez\w*)\b.*
 # What answers a banner, as one about cookies.
 BANNERS (?=.*\b(all|only|necessary|essential|required|additional|alles?|nur|notwendige\w*
-    |essenzielle|tout|toutes?|todo|todas|tutti|wszystk\w*|cookies?)\b)((accept|allow|agree|reject
+    |essenzielle|tout|toutes?|todo|todas|todos|tudo|tutti|tutto|wszystk\w*|alla|kaikki|vse|vsechn\w+
+    |osszes|toate
+    |tumunu|bce|усе|bci|cookies?)\b)((accept|allow|agree|reject
     |decline|refuse|deny|only|necessary|essential|required|additional|optional|selected|selection
     |all|and|continue|close|cookies?|alles?|nur|notwendige\w*|erforderliche|essenzielle|auswahl
     |ablehnen|akzeptieren|zulassen|erlauben|annehmen|zustimmen|tout|toutes?|les|accepter|refuser
     |continuer|sans|aceptar|rechazar|notice|banner|this|the|todo|todas|las|accetta|rifiuta|tutti|i
-    |zaakceptuj|odrzuc|wszystkie)\W*)+
+    |zaakceptuj|odrzuc|wszystkie|alla|godta|avvis|tillat|accepter|afvis|tillad|acceptera|neka
+    |godkann|hyvaksy
+    |hylkaa|kaikki|prijmout|odmitnout|vse|elfogadom|elutasitom|osszes|accept[ao]|refuz[ao]|toate
+    |kabul et
+    |reddet|tumunu|aceitar|recusar|rejeitar|tudo|todos|accetta|nodvendige|noodzakelijke|accepteren
+    |weigeren)\W*)+
 SHOWS_LAST \s*(\S+ ){1,3}(anzeigen|ansehen|einblenden|ausblenden|anschauen)\W*
 # What follows a label and tells its state or key; what may stand before a verb.
 STATES \((ctrl|alt|shift|f\d)[^()]{,20}\)|, (on|off|stopped|running|paused|\d+ .{,20})$
@@ -5970,7 +5987,7 @@ GOES (go|ok|los)\W*
 SEARCHES (?!.*(ad+ress|url)).*\b(search|find|such\w*|recherch\w*|busc\w*|cerca)\b.*
 # What takes over or begins what a task bids, and what may stand beside a verb that it has.
 NEUTRAL \b(it|this|toggle|add to|enregistrer|guardar|salva|opslaan|spara|lagre|gem|zapisz|kaydet
-    |tallenna|ulozit|all|now|selected|page|changes|draft|form|source|text|entry|date|and
+    |tallenna|ulozit|now|selected|page|changes|draft|form|source|text|entry|date|and
     |close|continue|new|und|seite|anderungen|entwurf|formular|quelltext|eintrag|datum|schliessen
     |weiter|neu(e[rsn]?)?|standard|report|list)\b
 DONE (save|edit|add|insert|update|write|create|continue|proceed|start|apply|done|finish(ed)?|close
@@ -6199,7 +6216,7 @@ def is_in_task(said: str, task: str, behind: Collection[str] = ()) -> bool:
 
 
 # Where a label says something else; a question, which commands nothing, keeps its sign.
-CLAUSES_END = r"[.,;:!()…|–—/\"<>\[\]\n]|(?<=\?)|\b(?:and|und|et|or|oder|ou)\b"
+CLAUSES_END = r"[.,;:!()…|–—/\"<>\[\]\n]|(?<=\?)|\b(?:and|und|et|or|oder|ou)\b(?= \w)"
 NO_BLANKS = "\u0e00"  # from here on, Thai and what comes behind it, none stand between words
 BUTTON_WORDS = frozenset("the btn button schaltflache knopf bouton boton przycisk".split())
 
@@ -7021,7 +7038,8 @@ unknown | program=<DRAWS> | in=slider
 unknown | plain= | bidden= | wanted=yes | acts= | in=(split )?button|menu item
      | label=(.*\n)?\S+( \S+)?
 unknown | in=checkbox | control=<COUNTED> | about=(.*; )?<COUNTED>; (.*; )?<COUNTED>(; .*)?
-unknown | title=calculator|rechner|calculatrice|calculadora|calcolatrice | plain=yes
+unknown | title=minecraft.* | in= | does=(shift\+)?[a-z]|space|up|down|left|right
+send | title=<MAPS> | program=<BROWSERS> | enters=yes | unsent= | in=edit|combo box
 send | bidden= | unsent= | enters=yes | line=[^?].* | program=<BROWSERS> | about=<LEADS_ON>
 answer | program=<EDITORS> | about=.*\b(continu\w* search\w*|weitersuchen|suche fortsetzen)\b.*
 move | title=<MAPS> | does=drag | program=<BROWSERS> | in=custom|control|pane|image|document|group
@@ -7154,7 +7172,7 @@ def is_left(
 ) -> bool:
     """Tells whether this answers nothing, says no to a risk, or answers as the task says."""
     # Of what does one thing and another, as "book and close" does, no half is all.
-    said = said_by(re.sub(r"\b(and|und|et)\b", "", label.partition(",")[0]), "answers")
+    said = said_by(re.sub(r"\b(and|und|et)\b(?= )", "", label.partition(",")[0]), "answers")
     about = fold("; ".join(one.name for one in attempt.inside if one.role not in ANSWERING))
     title = fold(window.title)
     others = "; ".join(fold_label(one.name) for one in attempt.buttons)
@@ -7774,7 +7792,8 @@ def judged(attempt: Attempt, config: Config, apart: bool = False) -> Attempt:
     risks: list[str] = []
     for known in readings:
         met = rules_met(RISKS, known)
-        shows = has_form("CALCULATORS", f"{known['program']} {known['title']}")
+        calculates = has_form("CALCULATORS", f"{known['program']} {known['title']}")
+        shows = calculates
         # An item of a list that the task bids to tick has any name.
         ticks = known["in"] == "checkbox" and is_in_task(known["called"], attempt.task, TICKING)
         shows |= ticks and known["bidden"] != ""
@@ -7783,7 +7802,7 @@ def judged(attempt: Attempt, config: Config, apart: bool = False) -> Attempt:
             shows |= known["wanted"] != "" and has_form("CHATS", known["program"])
         if not shows:
             met += said_by(known["label"], "commands")
-        told = rules_met(TOLD, known)
+        told = [*rules_met(TOLD, known), *["unknown"] * calculates]
         risks += [risk for risk in met if risk not in told]
         risks += [word for word in split_list(config.risky_words) if fold(word) in known["label"]]
     if not apart and {*risks} - {"unknown"}:
