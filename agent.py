@@ -4871,7 +4871,7 @@ TELLS_OTHERS bericht(en)?|skriv|schreib\w*|write|type|messages?|nachricht(en)?|m
 FINDING query|(?!.*\b(or|oder|ou|o|eller|of|albo|type|write|schreib\w*|skriv|stuur|comment\w*
     |kommentar\w*
     |reply)\b)(search|suche|suchen|durchsuch\w*|find|rechercher|buscar|cerca|zoek|zoeken|pesquisar
-    |szukaj)\b.*|(?!.*\b(<TELLS_OTHERS>)\b)((cerca|zoek\w*|sok|sog|pesquis\w*|hledat|hae|ara
+    |szukaj)\b.*|(?!.*\b(<TELLS_OTHERS>)\b)((cerca|zoek\w*|sok\w*|sog\w*|pesquis\w*|hledat|hae|ara
     |keres(es|d)?|cauta|iskat|otsi)\b.*|.*(\b(search|(durch)?such(en|feld|begriff|st)?|\w*
     (?<!be)suche|find(en)?|finde|looking for|filter\w*|go to|recherch\w*|busc\w*|szuk\w*)\b|пoи
     |зaпpoc|搜索|搜尋|検索|검색).*)|choose (destination|starting point)\W*
@@ -4920,11 +4920,17 @@ AT_ONCE .*((<CLICKING>)[^;]{,90}(<NOW>)|(<NOW>)[^;]{,90}(<CLICKING>)|\b((no
     |immediately|within)|(changes?|changed|selections?|visibility|anderung\w*|andringen|modifiche
     |endring\w*) (\w+ )?(at once|immediately|sofort|direkt|subito)|mit klick|mit (dem|einem) klick
     |one[- ]click (buy|purchase|order)\w*|sofortkauf|auto[- ]commit)\b).*
-LAST_STEP .*\b((agree to|accept) [^;]{,30}terms|(stimme|akzeptiere) [^;]{,30}(agb|bedingungen)
-    |accepte les conditions|acepto los terminos|(last|final) step|letzter schritt|letzte seite
+LAST_STEP .*\b((last|final) step|letzter schritt|letzte seite
     |derniere etape|ultimo pas(o|so)
     |krok ostatni|laatste stap|sista steget|(step|schritt|etape|paso|passo|krok|stap)\s
     (?P<last>\d{1,2})\s?(of|von|sur|de|di|z|van|/)\s?(?P=last))\b.*
+AGREED_TO .*(\b(i|and) (agree|accept)\b[^;]{,30}(terms|conditions|agreement)
+    |(stimme|akzeptiere) [^;]{,40}(agb
+    |bedingungen|nutzungsbedingungen)|пpиhиmaю ycлobия|пoгoджyюcя|пpиhиmaю coглaшehиe
+    |accetto i termini|accetto le condizioni|aceito os termos|li e aceito|ga akkoord
+    |godkanner villkoren|accepterer vilkar|godtar vilkar|hyvaksyn|akceptuje|souhlasim|elfogadom
+    |accept termenii|kabul ediyorum|aπoδexoμai|acepto los terminos|acepto las condiciones
+    |accepte les conditions|同意します|我已阅读|我同意|동의합니다).*
 MACROS_OFF .*(ma[ck]ro\w*|makpo\w*|宏|マクロ|매크로)[^;]{,40}(disabl|deakt|deshab|desab|disatt
     |desact
     |uitges
@@ -5063,13 +5069,14 @@ WEIGHTY (?!(?!.*(checkout|kasse|paypal)).*power ?bank).*(\b|online)(bank\w*|\w*s
     |banco|banca|paypal|checkout|kasse|payments?|virement|uber|lyft|casino|roulette|roleta|ruleta
     |poker|betting|sportwetten|trade|trading|trade republic|brok\w+|binance|coinbase|kraken
     |robinhood|ebay|auction\w*|przelew|havale|bonifico|transfer\w*|uberweisung\w*|wallet|crypto\w*
-    |uniswap|admin\w*|dashboard|jenkins|pipelines?|azure|aws|kubernetes|phpmyadmin|adminer|cpanel
+    |uniswap|home assistant|openhab|smartthings|homematic|iobroker|domoticz|smart home|admin\w*
+    |dashboard|jenkins|pipelines?|azure|aws|kubernetes|phpmyadmin|adminer|cpanel
     |plesk|docusign|elster|invoices?|settings|einstellungen|password manager|google docs.*share)\b.*
 LEDGERS (exodus|ledger live|electrum.*|atomic.*|wasabi.*|binance|metatrader\w*|terminal64
     |tradingview|tws|thinkorswim|sap\w*|koaeinst|datev\w*|lx\w*|lexware\w*|.*(dynamics|navision|sage
     |quickbooks).*)\.exe
 # Transactions that display, whose numbers end in 3.
-SAP_SHOWS (?i:[a-z]{2}\d?3n?\s*$)
+SAP_SHOWS (?i:([a-z]{2}\d?3n?|fbl\dn|mmbe|mb5\d|va05n?|me2[lmn]|f[skd]10n)\s*$)
 LEDGERS_LOOK sap easy access.*|.*\b(display|anzeigen|list|liste)\b.*
 REMOTES (mstsc|msrdc\w*|vmware\w*|vmconnect|virtualboxvm|wfica32|cdviewer|anydesk|teamviewer\w*
     |\w{,20}vnc\w{,20}|rustdesk|quickassist|parsecd?)\.exe
@@ -5116,7 +5123,8 @@ DRAGGED_THERE edit|document|text|combo box|slider|scroll ?bar|thumb|pane|image|t
 # Keys that Office has for itself; the others may be those of a macro.
 OFFICE_KEYS ctrl\+([^ejmq+]|shift\+[aflopstu])
 # What narrows or shows a list otherwise; and pages that play something, which letters steer.
-NARROWS (under|over|bis|unter|uber|ab|from|moins de|menos de) [£$€]?\d+|direct|\d\+? stops?
+NARROWS (price|preis|prix|precio|prezzo|preco|cena|pris|fiyat|цeha|価格|价格|가격|фильtp|under|over
+    |bis|unter|uber|ab|from|moins de|menos de) [£$€]?\d+|direct|\d\+? stops?
     |select \w+ \S+|(max|min)(imum)? price|filter\w*|views?|ansicht|sort\w*|search|such\w*|zoom
     |show\w*|display\w*|anzeig\w*|month|monat|year|jahr|period|zeitraum|week|woche|date|datum
 VIDEOS .*\b(youtube|vimeo|netflix|twitch|videos?|player|prime video|disney\+|mediathek|spotify)\b.*
@@ -5306,6 +5314,7 @@ COMMANDS = {
         מחק, हटाएं,
         ลบ""",
     "pay": """
+        приобрести, придбати,
         pay, buy, purchase, subscribe, donate, checkout, check-out, check out, bid, book now,
         book a, book this, book your, book it, book flight, book room, book table, book ticket,
         book tickets, book appointment, book seat, book hotel, sell, trade now, place trade, redeem,
@@ -5491,7 +5500,10 @@ LOOKING = {
         only, nur, seulement, sólo, solamente, alleen, kun, bara, endast, vain, tylko, pouze,
         sadece, только, naar volgende+, naar vorige+, gå til+, gå till+, siirry+, przejdź do+,
         přejít na+, ir a+, vai a+, aller à+, ir para+, gehe zu+, zum nächsten+, zur nächsten+,
-        перейти к+,
+        перейти к+, volver a+, volver al+, retour à+, retour au+, zurück zur+, zurück zum+,
+        torna a+, voltar a+, voltar para+, terug naar+, tillbaka till+, tilbage til+, tilbake til+,
+        wróć do+,
+        zpět na+, вернуться к+, vista, vue, visning, näkymä, widok, zobrazení, nézet, görünüm, вид,
         show, view, see, find, search, filter, sort, expand, collapse, zoom, preview, browse,
         podgląd, náhled, förhandsgranska, förhandsgranskning, voorbeeld, önizleme, anteprima,
         =letzter datensatz, =erster datensatz, =nächster datensatz, =vorheriger datensatz, compare,
@@ -5596,6 +5608,8 @@ LOOKING = {
         =appliquer, =répondre, =transférer, =se connecter, =copier, =aplicar, =responder, =reenviar,
         =iniciar sesión, =copiar, =applica, =rispondi, =accedi, =entrar, =inloggen""",
     "whole": """
+        =log, =protokoll, =protokol, =napló, =журнал, =dziennik, =logg, =registro, =journal,
+        =logboek,
         =likes, =personer, =personas, =persone, =pessoas, =osoby, =lidé, =люди, =galeri, =galería,
         =galerie,
         =galleria, =galeria, =galerij, =галерея, =聊天记录, =聊天紀錄, =peserta, =pembicara,
@@ -6768,6 +6782,9 @@ unknown | holds=<HARMING_LINK> | does=<PRESSES>|enter|space | in=(hyper)?link|(s
 answer | owned= | program=<BROWSERS> | in=(split )?button|(hyper)?link | does=<A_CLICK>|enter|space
      | label=(.*\n)?<OKAY> | about=.*\d[.,]\d\d\b.*
 answer | in=(hyper)?link | does=<PRESSES>|enter | label=(.*\n)?ok, .*
+answer | bidden= | about=<AGREED_TO> | in=(split )?button|(hyper)?link | does=<PRESSES>|enter|space
+     | dialog=(?!left).* | looks= | label=.+
+     | control=(?!<AGREED_TO>$|[^;]*\b(terms|bedingungen|conditions|policy)\b).*
 share | title=(add|assign|invite|grant) (\S+ ){,2}(members?|users?|owners?|roles?|people|access)\b.*
      | program=<BROWSERS> | in=(split )?button | does=<A_CLICK>|enter|space | dialog=(?!left).*
      | label=(.*\n)?(select|add|assign|save|done|finish|<OKAY>)\W*
@@ -6969,6 +6986,7 @@ address | program=<EXPLORER> | owned= | control= | line=\??[^?].*
 """)
 # What may be run without asking, since it certainly only shows something, as a folder does.
 SHOWING_ONLY = rules_of(r"""
+finding | program=[gn]?vim\S* | command=[/?][\w .*-]+
 drawing | program=<DRAWS> | command=(?i)['_.]*(zoom|z|pan|regen|redraw)( [aewp])?
 program | runner=(?!web|shell).* | command=(?i)((c:[\\]windows|%windir%|%systemroot%)\\
     (system32\\)?)?<SHOWN_PROGRAMS>
@@ -7035,6 +7053,7 @@ unknown | program=<MAKERS> | does=<PRESSES>|drag | acts= | in=(?!(<UNTOLD>)$).+
 unknown | program=<DRAWS> | does=<PRESSES>|drag | acts= | in=button|tab|slider|tree item|checkbox
 unknown | program=<DRAWS> | does=ctrl\+\d
 unknown | program=<DRAWS> | in=slider
+unknown | program=<LEDGERS> | label=(.*\n)?[mhdw]n?\d{1,2}
 unknown | plain= | bidden= | wanted=yes | acts= | in=(split )?button|menu item
      | label=(.*\n)?\S+( \S+)?
 unknown | in=checkbox | control=<COUNTED> | about=(.*; )?<COUNTED>; (.*; )?<COUNTED>(; .*)?
@@ -7053,7 +7072,10 @@ move | does=drag | carried=yes | bidden=yes | last=(?!<SELECTED>$).* | across=
 system | program=taskmgr\.exe | label=(.*\n)?(cpu|gpu|memory|(arbeits)?speicher|disk|datentrager
     |network|netzwerk|memoire|memoria|disque|disco|reseau|red|rete) \d{1,3} ?%
 answer | program=excel\.exe|soffice\w*\.bin | label=(.*\n)?<OKAY> | dialog=(?!asks).*
-     | about=.*\((select all|alles? auswahlen|tout selectionner|seleccionar todo)\).*
+     | about=.*\((select all|alles? auswahlen|tout selectionner|seleccionar todo|seleziona tutto
+    |selecionar tudo|alles selecteren|markera alla?|valitse kaikki|zaznacz wszystko|vybrat vse
+    |bыдeлиtь bce
+    |すべて選択|全选|모두 선택)\).*
 send | program=(filezilla|winscp)\.exe | kind=shows | does=double_click | label=[^.]+
 send | program=<MAILS> | label=(.*\n)?<FETCHES>
 send | program=<MAILS> | title=<CALENDARS> | acts= | label=(.*\n)?[^\n]*,[^\n]*\d:\d\d[^\n]*
