@@ -344,6 +344,7 @@ class Window:
     # Such as "#32770" for a dialog; "" if unknown.
     class_name: str = ""
     owner: Window | None = None  # of a dialog
+    hung: bool = False  # its program has taken no input for some seconds
 
 
 @dataclass(frozen=True)
@@ -1172,6 +1173,10 @@ class Desktop(Protocol):
     def keys_used(self) -> bool:
         """Tells whether a key or a button went down since this was asked last."""
         return False
+
+    def held_keys(self) -> list[str]:
+        """Names the modifiers that are down, whoever holds them."""
+        return []
 
     def double_click_ms(self) -> int:
         return 500
@@ -2455,6 +2460,7 @@ _UIA_PROPERTIES = {
     "is enabled": 30010,
     "id": 30011,
     "is password": 30019,
+    "process": 30002,
     "is offscreen": 30022,
     "value": 30045,
     "is read-only": 30046,
@@ -2505,6 +2511,10 @@ class AutomationElement(NamedTuple):
 
     source: UIAutomation
     element: ComObject
+
+    @property
+    def process(self) -> object:
+        return self._property("process")
 
     def is_shown(self) -> bool:
         return not self._property("is offscreen")
@@ -2674,6 +2684,7 @@ class WindowElement(NamedTuple):
     source: WindowHandles
     api: Win32
     handle: int
+    process: object = None  # as the window's own
 
     def is_shown(self) -> bool:
         return bool(self.api.IsWindowVisible(self.handle))
@@ -2906,6 +2917,8 @@ TokenIntegrityLevel = 25
 SECURITY_MANDATORY_MEDIUM_RID = 0x2000
 ERROR_ACCESS_DENIED = 5
 CF_UNICODETEXT = 13
+KEY_DOWN = 0x8000  # a bit of GetAsyncKeyState: it is down now
+SIDED_KEYS = "lshift rshift lctrl rctrl lalt ralt win rwin".split()
 # Without the E0 prefix of their scan codes Windows takes these for their twins on the numpad.
 EXTENDED_KEYS = frozenset(
     """
@@ -2951,6 +2964,7 @@ START_PROGRAM_S = 5.0
 # The classes of a frame that Windows puts around an app of its Store, and of the app in it.
 FRAME_CLASS = "ApplicationFrameWindow"
 APP_CLASS = "Windows.UI.Core.CoreWindow"
+GHOST_CLASS = "Ghost"  # what Windows itself shows in the place of a window that does not respond
 # Windows of the shell itself, which are visible and titled, and no window to anybody.
 SHELL_CLASSES = frozenset(("Progman", "WorkerW", "Shell_TrayWnd"))
 
@@ -3120,8 +3134,7 @@ class WindowsDesktop:
     def windows(self) -> list[Window]:
         found = []
         for handle in filter(self.api.IsWindowVisible, windows_of(self.api.EnumWindows)):
-            # One that is cloaked is not shown, though it is visible, as one on another desktop.
-            if any(self._told_by_dwm(handle, DWMWA_CLOAKED, 1)):
+            if self._is_cloaked(handle):
                 continue
             window = self.window(handle)
             if window and window.title and window.class_name not in SHELL_CLASSES:
@@ -3136,6 +3149,11 @@ class WindowsDesktop:
             self.api.DwmGetWindowAttribute(handle, attribute, numbers, sizeof(numbers))
         return [*numbers]
 
+    def _is_cloaked(self, handle: int) -> bool:
+        # It is not shown then, though it is visible: such as one on another desktop, which may have
+        # the keyboard all the same.
+        return any(self._told_by_dwm(handle, DWMWA_CLOAKED, 1))
+
     def programs(self) -> list[Program]:
         return known_programs(self.api, os.environ)
 
@@ -3148,6 +3166,8 @@ class WindowsDesktop:
             # Where it is seen: its frame may reach some 7 pixels further, as nobody sees.
             seen = self._told_by_dwm(handle, DWMWA_EXTENDED_FRAME_BOUNDS, 4)
             rect = Rect.between(*seen) if any(seen) else window_place(self.api, handle)
+            if self._is_cloaked(handle):
+                rect = Rect(0, 0, 0, 0)
         except Win32Error:
             return None  # it was closed in this very moment
         program, rights = process_owner(self.api, window_process(self.api, handle))
@@ -3161,10 +3181,11 @@ class WindowsDesktop:
             title=title,
             program=program,
             rect=rect,
-            elevated=rights > self._own_rights,
+            elevated=rights > self._own_rights and class_name != GHOST_CLASS,
             own=handle in self.own_windows,
             class_name=class_name,
             owner=self.window(owner) if owner != handle else None,
+            hung=class_name == GHOST_CLASS or bool(self.api.IsHungAppWindow(handle)),
         )
 
     @cached_property
@@ -3212,6 +3233,9 @@ class WindowsDesktop:
         # All are asked, since the answer on each begins anew with that.
         used = [self.api.GetAsyncKeyState(code) for code in range(1, 255)]
         return any(used)
+
+    def held_keys(self) -> list[str]:
+        return [name for name in SIDED_KEYS if self.api.GetAsyncKeyState(VK_MAP[name]) & KEY_DOWN]
 
     def double_click_ms(self) -> int:
         return int(self.api.GetDoubleClickTime())
@@ -3396,6 +3420,17 @@ def known_controls(automation: UIAutomation, where: Where, seconds: float) -> Kn
     return Known(found[:1] if single else found, problems)
 
 
+# What only a field of a password is called, where its program does not say that it is one.
+_PASSWORD_NAME = re.compile(
+    r"((your|the|current|new|old|enter|type|confirm|repeat|retype|verify|account|login|ihr|dein"
+    r"|neues|altes|aktuelles|nouveau|nueva|nuova|nowe|новый) )*"
+    r"(password|passphrase|passcode|passwort|kennwort|mot de passe|contraseña|senha|hasło|пароль"
+    r"|wachtwoord|lösenord|adgangskode|passord|salasana|heslo|jelszó|şifre|密码|密碼|パスワード)"
+    r"( (again|confirmation|repeat|wiederholen|bestätigen))?[\s:*]*",
+    re.IGNORECASE,
+)
+
+
 def _told(source: Source, where: Where, inner: int, end: float) -> Iterator[Control]:
     # What one source knows; of a window and its pop-ups what can be seen and tells.
     api = source.api
@@ -3418,6 +3453,12 @@ def _told(source: Source, where: Where, inner: int, end: float) -> Iterator[Cont
             else [named_control(element, end)]
         )
         for control in known:
+            # After a switch or a notification one of another program may be said to have it.
+            strange = where is None and element.process not in (None, process)
+            if strange and not control.rect.overlaps(window_place(api, window)):
+                continue
+            if control.role == "edit" and _PASSWORD_NAME.fullmatch(control.name):
+                control = replace(control, password=True, value=None)
             yield replace(control, window=window, process=process)
 
 
@@ -4584,6 +4625,7 @@ class Attempt:
     client_task: str = ""  # forbids only
     places: Sequence[Point] = ()
     mouse: Point | None = None  # where Windows told of it, if it is done where the mouse is
+    takes_keys: bool = False  # whether the window in front gets its keys
     program: Program | None = None
     named: Sequence[Window] = ()  # windows that it does not point at
     controls: Sequence[Control] = ()
@@ -7801,6 +7843,26 @@ class Hands:
             names = " and ".join(name for _, name in self._pressed)
             raise Win32Error(f"Windows does not let go of {names}; press and release it yourself.")
 
+    def free_keys(self) -> None:
+        """Lets go of modifiers that are down though nobody is at work; raises ToolError."""
+        # A remote session or a hook swallowed that they went up: with them Delete deletes for good,
+        # and Enter sends.
+        self.release()  # what Windows did not let go of itself
+        names = " and ".join({name.lstrip("lr"): 0 for name in self.desktop.held_keys()})
+        if not names:
+            return
+        self._mouse_at = None
+        self._down(self.desktop.key, "ctrl", None)  # Alt or Win that goes up alone opens a menu
+        self.release()
+        for name in self.desktop.held_keys():
+            self.desktop.key(name, False)
+        self.last_own = self.clock.now()
+        told = "was let go of"
+        if self.desktop.held_keys():
+            told = "does not come up"
+            self.say_once(f"{names} stays down; press and release it yourself.")
+        raise ToolError(f"{names} was held down and {told}; nothing was done.", "stale_frame")
+
     # -- what an act may do. These raise ToolError and Win32Error.
 
     def move(self, args: JsonDict) -> None:
@@ -7888,7 +7950,10 @@ class Hands:
         code = VK_MAP[keys[-1]]
         if len(keys) > 1:  # the other one is shift
             code += 0x100
-        if sign and (sign in DEAD_SIGNS or not self.desktop.types(sign, code)):
+        # In a field it is a text, which neither Caps Lock nor an input method makes another one.
+        to = self.attempt.focused
+        is_text = to is not None and to.role in TEXT_ROLES and not to.fixed
+        if sign and (is_text or sign in DEAD_SIGNS or not self.desktop.types(sign, code)):
             self._ready(self.desktop.foreground())
             self.desktop.text(sign)
             return
@@ -8240,6 +8305,8 @@ def gate_waits(actuator: Actuator, attempt: Attempt) -> Attempt:
         actuator.clock.sleep(max(0.0, times[0] + 60 - actuator.clock.now()))
     if actuator.wait_for_person(attempt.frame.taken_at):
         raise ToolError("The run was paused.", "paused")
+    if not actuator.config.dry_run and actuator.desktop.held_keys():
+        actuator.free_keys()
     return attempt
 
 
@@ -8284,7 +8351,7 @@ def targets_of(act: Act) -> Sequence[Coordinate | None]:
 # They move a window or bring another one to the front, and no window gets them.
 MOVING_KEYS = frozenset(
     "shift+win+left shift+win+right win+left win+right win+up win+down win+d win+m alt+tab"
-    " alt+escape".split()
+    " alt+escape ctrl+escape".split()
 )
 
 
@@ -8306,15 +8373,19 @@ def gate_area(actuator: Actuator, attempt: Attempt) -> Attempt:
                 "The mouse is outside the working area; move it inside first.", "invalid_box"
             )
         actuator.refuse_gap(point)
-    seen = attempt.frame.window if attempt.by_keyboard else None
-    moves_window = keys_of(attempt.act) in MOVING_KEYS
-    if not moves_window and actuator.outside(seen, attempt.frame):
+    seen = attempt.frame.window
+    keys = keys_of(attempt.act)
+    keys_move = keys in MOVING_KEYS or attempt.act.name == "recover"
+    takes_keys = attempt.by_keyboard and not (keys_move or "win" in keys)
+    if takes_keys and seen is None:
+        raise ToolError("No window has the keyboard; click one first.", "no_window")
+    if attempt.by_keyboard and keys not in MOVING_KEYS and actuator.outside(seen, attempt.frame):
         raise ToolError(
             f"The keyboard is in a window outside the working area ({quoted_title(seen)});"
             f" click a window inside it first, and the keyboard comes there, or {FETCH}.",
             "outside_area",
         )
-    return replace(attempt, places=places, mouse=mouse)
+    return replace(attempt, places=places, mouse=mouse, takes_keys=takes_keys)
 
 
 def gate_same_window(actuator: Actuator, attempt: Attempt) -> Attempt:
@@ -8341,6 +8412,12 @@ def gate_windows(actuator: Actuator, attempt: Attempt) -> Attempt:
     for window in reached:
         refuse_window(window, actuator.config)
         holds_secret = holds_secret or window.handle in filled
+        gets_input = attempt.takes_keys or window is not attempt.front
+        if window.hung and gets_input and window not in attempt.named:
+            raise ToolError(  # it would do all of it at once, later
+                f"The window {quoted_title(window)} does not respond; wait until it does.",
+                "not_responding",
+            )
     return replace(attempt, reached=reached, holds_secret=holds_secret)
 
 
@@ -12838,6 +12915,8 @@ class ControlCheck:
         if not deed.known and act.name != "click_here":
             meant = f", meant: {said}" if said else ""
             deed = replace(deed, result=told + there + meant)
+        if not hit.enabled:
+            deed = deed.adding("it is greyed, so that nothing comes of it")
         now = None if hit.checked is None else self.one(middle_of(hit.rect))
         if now is None or now.checked is None or now.role != hit.role:
             return deed
@@ -12870,6 +12949,11 @@ def is_name_of(said: str, name: str) -> bool:
 # Typing - a text goes into the field that it is for, and is read back before Enter
 ####################################################################################################
 
+# What can be read of what was typed: a page's field of a number is a spinner.
+READABLE = FIELDS.union(["spinner"])
+# What a field may put between the signs of a number that has at least so many digits.
+DIGITS_LEAST = 4
+PARTING = r"[\s().,'’/:-]*"
 # In these letters choose a row: no text is for one that was clicked.
 ROWS_AND_LISTS = frozenset("list, list item, tree, tree item".split(", "))
 FIELD_LEAST = 8  # pixels on a side
@@ -12881,6 +12965,16 @@ def seen_words(text: str) -> list[str]:
     return "".join(sign for sign in signs if unicodedata.category(sign) != "Cf").split()
 
 
+def is_parted(number: str, now: str) -> bool:
+    """Tells whether a field parts what was typed as one number: a card, IBAN, phone or date."""
+    # All digits in their order, and no sign before or behind them: (5) and -5 are other numbers. A
+    # point or a comma before one or two digits makes another one, too.
+    if not re.fullmatch(r"[A-Za-z\d]+", number) or len(re.findall(r"\d", number)) < DIGITS_LEAST:
+        return False
+    parted = re.fullmatch(r"\(?" + PARTING.join(number), now)
+    return parted is not None and not re.search(r"[.,'’]\w{1,2}$", now)
+
+
 def is_as_typed(held: str | None, text: str, now: str) -> bool:
     """Tells whether a field took a text once, and else holds what it held.
 
@@ -12888,7 +12982,7 @@ def is_as_typed(held: str | None, text: str, now: str) -> bool:
     there is the program's matter.
     """
     if held == "":
-        return seen_words(now) == seen_words(text)
+        return seen_words(now) == seen_words(text) or is_parted(text.strip(), now.strip())
     before, typed, after = ("".join(seen_words(part)) for part in (held or "", text, now))
     if held is None:
         return typed in after
@@ -12947,7 +13041,7 @@ class Typing:
                 "no program is open to take it: start one first; nothing was typed.", "no_field"
             )
         emptying = keys_that_empty(window, self.to)
-        if self.to and self.to.role in FIELDS and not emptying:
+        if self.to and self.to.role in READABLE and not emptying:
             self.held = self.to.value
         if clears:  # nobody can read whether Ctrl+A selects what a password field holds
             hides = self.to and self.to.password
@@ -13036,6 +13130,8 @@ class Typing:
                 " typed. Click it and then the entry, or press up or down in it.",
                 "no_field",
             )
+        if control and not (control.enabled or why):
+            raise ToolError(f"{name} is greyed; nothing was typed.", "no_field")
         if why:
             raise ToolError(f"the keyboard is in {name}, {why}; nothing was typed.", "no_field")
 
@@ -13049,7 +13145,9 @@ class Typing:
             if wrong and added:
                 yield from self.keys("delete")  # mostly it is selected
                 now, wrong = self.read(text)
-            if slowly or not (wrong and self.held == "" and now):
+            # Where a break of the text was an Enter that did something, once is enough.
+            entered = "\n" in text and not re.search(r"[\r\n]", now)
+            if slowly or entered or not (wrong and self.held == "" and now):
                 break
             yield from self.emptying()
         if wrong and enters:
@@ -13078,9 +13176,13 @@ class Typing:
                 told = "no control had the keyboard, so nothing may have been typed"
         elif self.to and not there.rect.overlaps(self.to.rect):
             told = f"the keyboard is in {check.hide(quoted_control(there))} now"
+            # A tab goes there, and fields of a few digits that have no names of their own; else
+            # nobody knows which of them has how much of the text.
+            if self.to.role in READABLE and there.who != self.to.who and "\t" not in text:
+                wrong = told
         elif (
             not (there.password or check.has_secret(there, text) or text.endswith("\n"))
-            and there.role in FIELDS
+            and there.role in READABLE
             and there.value is not None
         ):  # it may be read, and may be just this text
             value = self.at_rest(there, text)
@@ -13884,6 +13986,8 @@ def touch(run: Run, act: Act, look: Look) -> Deed:
     return deed
 
 
+# In many programs the wheel chooses another value in these, and nobody notices.
+TURNING = frozenset(("combo box", "spinner", "slider"))
 # So far around a click, in frame pixels, is looked before it is repeated: the middle of a menu's
 # row looks like an empty page.
 SPOT = Rect(-96, -12, 192, 24)
@@ -13907,6 +14011,14 @@ def object_to(run: Run, act: Act, aim: Aim, frame: Frame, insisted: bool) -> Non
             raise ToolError(told, OTHER_CONTROL)
     if insisted:
         return
+    if "scroll" in act.name:
+        for point in points_of([*targets_of(act)], frame.area, run.eyes.desktop):
+            hit = run.controls.one(point) or NO_CONTROL
+            if hit.role in TURNING:
+                told = (
+                    f"The wheel would change what {quoted_control(hit)} there holds: scroll beside"
+                )
+                raise ToolError(f"{told} it. If that is meant, say the same again.", OTHER_CONTROL)
     may_repeat = run.profile.repeats
     # Small models often say their last call once more: on a checkbox or a menu that undoes it,
     # and where a menu has closed it hits what nobody meant.
@@ -19094,6 +19206,9 @@ class DemoDesktop(Desktop):
         if not down and target == self._pressed:
             self.state = self.state.after(target)
         self._pressed = target if down else ""
+
+    def held_keys(self) -> list[str]:
+        return []
 
     def wheel(self, units: int, horizontal: bool = False) -> None:
         """There is nothing to scroll."""

@@ -518,7 +518,9 @@ class FakeWin32:
     def _GetAsyncKeyState(self, code: int) -> int:
         was_touched = code in self.touched
         self.touched.discard(code)
-        return int(was_touched)
+        sides = {code, {0xA0: 0x10, 0xA2: 0x11, 0xA4: 0x12}.get(code, code)}  # no side is the left
+        down = any(kind == "key" and what[0] in sides for kind, what in self._down)
+        return int(was_touched) - 0x8000 * down
 
     def _GetLastInputInfo(self, into: int) -> int:
         put(into, "II", 8, self.last_input)

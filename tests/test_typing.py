@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
+from unittest import mock
 
 import agent
 from agent import Control, Rect
@@ -64,6 +65,7 @@ class Field:
     keeps_focus: bool = False  # a click on it leaves the keyboard where it is
     entries: tuple[str, ...] = ()  # of a list
     hides: bool = False  # as a field of a password does
+    greyed: bool = False
 
     def __post_init__(self) -> None:
         self.unread = self.value is None
@@ -152,6 +154,7 @@ class Fields(PlainDesktop):
             one.rect,
             None if one.hides else value,
             password=one.hides,
+            enabled=not one.greyed,
             focused=focused,
             fixed=one.fixed,
             window=1,
@@ -579,6 +582,72 @@ class BeforeEnter(TypingCase):
         self.assertRegex(
             deed.result, 'holds "abcefgijkl?", which lacks.*; the field now holds "abcdefghijkl"$'
         )
+
+    def test_a_number_that_the_field_parts_is_what_was_typed_and_one_that_it_changes_is_not(
+        self,
+    ) -> None:
+        for text, shown, taken in (
+            ("DE89370400440532013000", "DE89 3704 0044 0532 0130 00", True),
+            ("4111111111111111", "4111-1111-1111-1111", True),
+            ("5551234567", "(555) 123-4567", True),
+            ("1234567", "1,234,567", True),
+            ("1234567", "1.234.567", True),
+            ("01022026", "01.02.2026", True),
+            ("0130", "01:30", True),
+            ("12345", "123.45", False),  # as a till has it
+            ("12345", "(12345)", False),  # a loss
+            ("12345", "-12345", False),
+            ("1234.50", "123450", False),  # where a comma is the decimal point
+            ("-1234", "1234", False),
+            ("12345", "12354", False),
+            ("12345", "1 2345 6", False),
+            ("hello", "h e l l o", False),
+            ("12", "1 2", False),
+        ):
+            with self.subTest(text, shown=shown):
+                takes = partial(lambda shown, batch, value: "" if value else shown, shown)
+                deed = self.type(Field("Number", NAME, takes=takes), text=text, submit=True)
+                self.assertEqual(deed.refused, "" if taken else "not_typed")
+                self.assertEqual(self.enters != [], taken)
+
+    def test_a_pages_field_of_a_number_is_read_too(self) -> None:
+        for takes, refused in (
+            (lambda batch, value: batch, ""),
+            (losing(2, slowly=True), "not_typed"),
+        ):
+            deed = self.type(
+                Field("Amount", NAME, role="spinner", takes=takes), text="1234", submit=True
+            )
+            self.assertEqual((deed.refused, self.enters != []), (refused, not refused), deed.result)
+
+    def test_lines_of_which_enter_made_no_lines_are_not_entered_a_second_time(self) -> None:
+        deed = self.type(Field("Search", NAME), text="one\ntwo")
+        self.assertEqual(self.enters, ["enter: one"], deed.result)
+        self.assertIn("lacks what was typed", deed.result)
+        # In an editor they are lines, of which it may have lost signs.
+        editor = Field("Text", NAME, takes=losing(4))
+        with mock.patch.object(Fields, "entered", lambda fields: editor.insert("\n")):
+            deed = self.type(editor, text="one and two\nthree")
+        self.assertEqual((deed.refused, self.values), ("", ["one and two\nthree"]))
+
+    def test_enter_is_not_pressed_where_another_field_got_a_part_of_the_text(self) -> None:
+        """As where a page gives a field the keyboard once it is loaded."""
+        fields = Field("User", NAME), Field("Search", CITY)
+        deed = self.type(*map(replace, fields), text="annXsmith", submit=True, next_at="X")
+        self.assertEqual((deed.refused, self.enters), ("not_typed", []))
+        self.assertIn(
+            "enter was not pressed, since the keyboard is in 'Search' (edit)", deed.result
+        )
+        # Fields of one digit each that have no names belong together.
+        fields = Field("", NAME), Field("", CITY)
+        deed = self.type(*map(replace, fields), text="1X2", submit=True, next_at="X")
+        self.assertEqual((deed.refused, self.enters), ("", ["enter: 2"]))
+
+    def test_what_is_greyed_gets_no_text(self) -> None:
+        for place in ({}, {"position": ON_NAME, "element_name": "Name"}):
+            deed = self.type(Field("Name", NAME, greyed=True), text="hello", submit=True, **place)
+            self.assertEqual((deed.refused, self.desktop.log), ("no_field", []))
+            self.assertIn("greyed", deed.result)
 
     def test_what_left_its_field_is_neither_judged_nor_typed_again(self) -> None:
         """A tab, or a field of digits that goes on to the next one by itself."""
