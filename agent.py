@@ -345,6 +345,7 @@ class Window:
     class_name: str = ""
     owner: Window | None = None  # of a dialog
     hung: bool = False  # its program has taken no input for some seconds
+    unseen: bool = False  # it keeps itself out of all pictures of the screen
 
 
 @dataclass(frozen=True)
@@ -2178,6 +2179,7 @@ user32: windows
   BOOL IsWindowVisible(HWND) | any: 0: hidden
   BOOL IsIconic(HWND) | any: 0: not minimised
   BOOL IsHungAppWindow(HWND) | any: 0: it answers
+  BOOL GetWindowDisplayAffinity(HWND, LPDWORD) | any: 0: it is not told
   BOOL ShowWindowAsync(HWND, INT) | any: 0: it was hidden
   BOOL SetForegroundWindow(HWND) | any: looked at afterwards
   BOOL BringWindowToTop(HWND) | any: looked at afterwards
@@ -3186,6 +3188,7 @@ class WindowsDesktop:
             class_name=class_name,
             owner=self.window(owner) if owner != handle else None,
             hung=class_name == GHOST_CLASS or bool(self.api.IsHungAppWindow(handle)),
+            unseen=bool(filled_in(DWORD, self.api.GetWindowDisplayAffinity, handle).value),
         )
 
     @cached_property
@@ -7831,6 +7834,8 @@ class Hands:
                 f"{quoted_title(window)} is outside the working area, which is all that the model"
                 " sees; with --area all it sees all monitors."
             )
+        if not window.rect.width:
+            return "; it is not shown, maybe on another virtual desktop: win+tab shows them"
         return f"; it is outside the working area, where you see nothing: {FETCH}"
 
     def release(self) -> None:
@@ -8351,7 +8356,7 @@ def targets_of(act: Act) -> Sequence[Coordinate | None]:
 # They move a window or bring another one to the front, and no window gets them.
 MOVING_KEYS = frozenset(
     "shift+win+left shift+win+right win+left win+right win+up win+down win+d win+m alt+tab"
-    " alt+escape ctrl+escape".split()
+    " alt+escape ctrl+escape win+tab".split()
 )
 
 
@@ -8379,10 +8384,11 @@ def gate_area(actuator: Actuator, attempt: Attempt) -> Attempt:
     takes_keys = attempt.by_keyboard and not (keys_move or "win" in keys)
     if takes_keys and seen is None:
         raise ToolError("No window has the keyboard; click one first.", "no_window")
-    if attempt.by_keyboard and keys not in MOVING_KEYS and actuator.outside(seen, attempt.frame):
+    gets_keys = attempt.by_keyboard and keys not in MOVING_KEYS
+    outside = actuator.outside(seen if gets_keys else None, attempt.frame)
+    if outside:
         raise ToolError(
-            f"The keyboard is in a window outside the working area ({quoted_title(seen)});"
-            f" click a window inside it first, and the keyboard comes there, or {FETCH}.",
+            f"The keyboard is in {quoted_title(seen)}{outside}; or click a window that you see.",
             "outside_area",
         )
     return replace(attempt, places=places, mouse=mouse, takes_keys=takes_keys)
@@ -8412,12 +8418,18 @@ def gate_windows(actuator: Actuator, attempt: Attempt) -> Attempt:
     for window in reached:
         refuse_window(window, actuator.config)
         holds_secret = holds_secret or window.handle in filled
-        gets_input = attempt.takes_keys or window is not attempt.front
-        if window.hung and gets_input and window not in attempt.named:
-            raise ToolError(  # it would do all of it at once, later
-                f"The window {quoted_title(window)} does not respond; wait until it does.",
-                "not_responding",
+        unfit = ""
+        if window.hung:  # it would do all of it at once, later
+            unfit = "does not respond; wait until it does"
+        elif window.unseen and actuator.config.vision:
+            unfit = "keeps itself out of pictures, so that you do not see it; report that"
+            actuator.say_once(
+                f"{quoted_title(window)} keeps itself out of pictures, as a setting of its own may"
+                " say; the model cannot see it."
             )
+        gets_input = attempt.takes_keys or window is not attempt.front
+        if unfit and gets_input and window not in attempt.named:
+            raise ToolError(f"The window {quoted_title(window)} {unfit}.", "unfit_window")
     return replace(attempt, reached=reached, holds_secret=holds_secret)
 
 
@@ -12965,6 +12977,13 @@ def seen_words(text: str) -> list[str]:
     return "".join(sign for sign in signs if unicodedata.category(sign) != "Cf").split()
 
 
+def begin_lines(text: str) -> list[int]:
+    """Counts the blanks before each line but the first, as an editor with tabs of 4 shows them."""
+    # One that indents lines itself puts its own before those that are typed.
+    lines = text.expandtabs(4).replace("\xa0", " ").split("\n" if "\n" in text else "\r")[1:]
+    return [len(line) - len(line.lstrip(" ")) for line in lines if line.strip()]
+
+
 def is_parted(number: str, now: str) -> bool:
     """Tells whether a field parts what was typed as one number: a card, IBAN, phone or date."""
     # All digits in their order, and no sign before or behind them: (5) and -5 are other numbers. A
@@ -12979,9 +12998,11 @@ def is_as_typed(held: str | None, text: str, now: str) -> bool:
     """Tells whether a field took a text once, and else holds what it held.
 
     None if nobody knows what it held: whether it has the text. Which blanks and line ends stand
-    there is the program's matter.
+    there is the program's matter, but for those that begin lines where the text has such.
     """
     if held == "":
+        if any(begin_lines(text)) and begin_lines(now) != begin_lines(text):
+            return False
         return seen_words(now) == seen_words(text) or is_parted(text.strip(), now.strip())
     before, typed, after = ("".join(seen_words(part)) for part in (held or "", text, now))
     if held is None:
@@ -13195,6 +13216,8 @@ class Typing:
             elif not is_as_typed(self.held, text, value):
                 verb = "is not" if is_as_typed(None, text, value) else "lacks"
                 told += f", which {verb} what was typed"
+                if seen_words(value) == seen_words(text):
+                    told += ": its lines are indented otherwise"
                 wrong = told
         check.knows_focus |= there is not None
         if told:

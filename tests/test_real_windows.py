@@ -223,7 +223,11 @@ class WhoGetsTheKeys(unittest.TestCase):
         for name, given in (("type_text", {"text": "hello"}), ("press_key", {"key": "delete"})):
             stage, done = self.pressed(name, Foreground(cloaked=True), **given)
             self.assertEqual((done.refused, stage.world.events), ("outside_area", []))
+            self.assertRegex(done.result, r"maybe on another virtual desktop: win\+tab shows them")
             self.assertEqual(self.pressed(name, Foreground(), **given)[1].refused, "")
+        self.assertEqual(
+            self.pressed("press_key", Foreground(cloaked=True), key="win+tab")[1].refused, ""
+        )
 
     def test_where_no_window_has_the_keyboard_only_windows_own_keys_are_pressed(self) -> None:
         for key, refused in (
@@ -238,6 +242,21 @@ class WhoGetsTheKeys(unittest.TestCase):
         stage, done = self.pressed("type_text", None, text="hello")
         self.assertEqual((done.refused, stage.world.events), ("no_window", []))
         self.assertEqual(self.pressed("recover", None)[1].refused, "")
+
+    def test_nothing_is_done_in_a_window_that_is_in_no_picture_and_the_person_is_told(self) -> None:
+        """As safes of passwords and messengers do: the model would see what lies behind it."""
+        safe = Foreground("Vault - Safe", affinity=0x11)
+        for name, given in (("press_key", {"key": "a"}), ("click", {"position": [200, 300]})):
+            for controls, refused in (("check", "unfit_window"), ("only", "")):
+                stage = Stage(config={"confirm": "never", "controls": controls}, window=safe)
+                said = list[str]()
+                stage.actuator.person.say = said.append
+                frame = replace(stage.look(), window=stage.desktop.foreground())
+                done = stage.attempt(name, frame, **given)
+                self.assertEqual(
+                    (done.refused, len(said)), (refused, len(refused[:1])), done.result
+                )
+        self.assertEqual(self.pressed("press_key", safe, key="alt+tab")[1].refused, "")
 
     def test_nothing_is_done_in_a_window_that_would_do_it_later(self) -> None:
         """A program that hangs does all at once when it goes on; its ghost is Windows' own window."""
@@ -254,7 +273,7 @@ class WhoGetsTheKeys(unittest.TestCase):
                 ("click", {"position": [200, 300]}),
             ):
                 stage, done = self.pressed(name, window, **given)
-                self.assertEqual((done.refused, stage.world.events), ("not_responding", []))
+                self.assertEqual((done.refused, stage.world.events), ("unfit_window", []))
                 self.assertRegex(done.result, "Notepad.* does not respond; wait until it does")
             for key in ("ctrl+escape", "win+r", "alt+tab"):
                 self.assertEqual(self.pressed("press_key", window, key=key)[1].refused, "", key)

@@ -610,6 +610,26 @@ class BeforeEnter(TypingCase):
                 self.assertEqual(deed.refused, "" if taken else "not_typed")
                 self.assertEqual(self.enters != [], taken)
 
+    def test_an_editor_that_indents_lines_that_are_indented_already_changes_the_text(self) -> None:
+        """In code that is another meaning."""
+        text = "def f():\n    if x:\n        y\nz"
+        for shown, told in (
+            (text, False),
+            (text.replace("\n", "\r\n"), False),
+            (text.replace("\n", "\r"), False),
+            (text.replace("    ", "\t"), False),
+            ("def f():\n        if x:\n                y\n                z", True),
+            ("def f():\nif x:\ny\nz", True),
+        ):
+            for lines in (text, "a\nb\nc"):
+                shows = shown if lines == text else lines.replace("\n", "\n  ")
+                takes = partial(lambda shows, batch, value: "" if value else shows, shows)
+                editor = Field("Text", NAME, role="document", takes=takes)
+                with mock.patch.object(Fields, "entered", lambda fields: None):
+                    deed = self.type(editor, text=lines)
+                wrong = "is not what was typed: its lines are indented otherwise" in deed.result
+                self.assertEqual(wrong, told and lines == text, deed.result)
+
     def test_a_pages_field_of_a_number_is_read_too(self) -> None:
         for takes, refused in (
             (lambda batch, value: batch, ""),
