@@ -7941,10 +7941,13 @@ class Hands:
                 if at:
                     self.clock.sleep(pause_s)
                 window = self.desktop.foreground()
+                why = ""
                 if not same_window(window, self.attempt.front):
-                    raise ToolError(
-                        "Another window took the keyboard in the middle of the text.", "stale_frame"
-                    )
+                    why = "Another window took the keyboard"
+                elif window and (window.hung or self.outside(window, self.attempt.frame)):
+                    why = "The window does not respond or is not seen any more"
+                if why:
+                    raise ToolError(f"{why} in the middle of the text.", "stale_frame")
                 self._ready(window)
                 self.desktop.text(line[at : at + size])
 
@@ -12966,6 +12969,11 @@ READABLE = FIELDS.union(["spinner"])
 # What a field may put between the signs of a number that has at least so many digits.
 DIGITS_LEAST = 4
 PARTING = r"[\s().,'’/:-]*"
+# What a field may put behind a number.
+UNIT = (
+    r"\s?([%‰€$£¥₽]|°[CF]?|zł|Kč|kr|EUR|USD|GBP|CHF|[cdkmµ]?m|px|pt|in|ft|[km]?g|t|[cdm]?l|h|min|m?s"
+    r"|[kMGT]?B|[kMG]?Hz|[km]?W|V|A)"
+)
 # In these letters choose a row: no text is for one that was clicked.
 ROWS_AND_LISTS = frozenset("list, list item, tree, tree item".split(", "))
 FIELD_LEAST = 8  # pixels on a side
@@ -12985,9 +12993,11 @@ def begin_lines(text: str) -> list[int]:
 
 
 def is_parted(number: str, now: str) -> bool:
-    """Tells whether a field parts what was typed as one number: a card, IBAN, phone or date."""
+    """Tells whether a field parts what was typed as a number, such as an IBAN, or adds its unit."""
     # All digits in their order, and no sign before or behind them: (5) and -5 are other numbers. A
     # point or a comma before one or two digits makes another one, too.
+    if re.fullmatch(r"-?\d+([.,]\d+)?", number) and re.fullmatch(re.escape(number) + UNIT, now):
+        return True
     if not re.fullmatch(r"[A-Za-z\d]+", number) or len(re.findall(r"\d", number)) < DIGITS_LEAST:
         return False
     parted = re.fullmatch(r"\(?" + PARTING.join(number), now)
@@ -13198,8 +13208,10 @@ class Typing:
         elif self.to and not there.rect.overlaps(self.to.rect):
             told = f"the keyboard is in {check.hide(quoted_control(there))} now"
             # A tab goes there, and fields of a few digits that have no names of their own; else
-            # nobody knows which of them has how much of the text.
-            if self.to.role in READABLE and there.who != self.to.who and "\t" not in text:
+            # nobody knows which of them has how much of the text. A row of a list is what a field
+            # of commands proposes.
+            fields = READABLE.issuperset((self.to.role, there.role))
+            if fields and there.who != self.to.who and "\t" not in text:
                 wrong = told
         elif (
             not (there.password or check.has_secret(there, text) or text.endswith("\n"))

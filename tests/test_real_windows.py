@@ -243,6 +243,21 @@ class WhoGetsTheKeys(unittest.TestCase):
         self.assertEqual((done.refused, stage.world.events), ("no_window", []))
         self.assertEqual(self.pressed("recover", None)[1].refused, "")
 
+    def test_a_text_ends_where_its_window_hangs_or_is_not_seen_any_more(self) -> None:
+        for change in ({"hung": True}, {"cloaked": True}):
+            stage = Stage(config={"confirm": "never"})
+            events = stage.world.events
+
+            def happen(_: Any, stage: Stage = stage, change: Any = change) -> None:
+                if len(stage.world.events) == 60:
+                    stage.world.window = replace(stage.world.window, **change)
+
+            stage.world.on_event = happen
+            done = stage.attempt("type_text", text="a" * 100)
+            self.assertEqual((done.became, done.refused), ("half-way", "stale_frame"))
+            self.assertIn("does not respond or is not seen any more in the middle", done.result)
+            self.assertLess(len(events), 200)
+
     def test_nothing_is_done_in_a_window_that_is_in_no_picture_and_the_person_is_told(self) -> None:
         """As safes of passwords and messengers do: the model would see what lies behind it."""
         safe = Foreground("Vault - Safe", affinity=0x11)

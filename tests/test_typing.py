@@ -603,6 +603,13 @@ class BeforeEnter(TypingCase):
             ("12345", "1 2345 6", False),
             ("hello", "h e l l o", False),
             ("12", "1 2", False),
+            ("75", "75 kg", True),
+            ("-7,5", "-7,5%", True),
+            ("1234", "1234 €", True),
+            ("75", "75 old", False),
+            ("75", "750 g", False),
+            ("75", "7.5 g", False),
+            ("old", "old m", False),
         ):
             with self.subTest(text, shown=shown):
                 takes = partial(lambda shown, batch, value: "" if value else shown, shown)
@@ -658,6 +665,10 @@ class BeforeEnter(TypingCase):
         self.assertIn(
             "enter was not pressed, since the keyboard is in 'Search' (edit)", deed.result
         )
+        # A palette of commands says that its first row has the keyboard.
+        fields = Field("Command", NAME), Field("Save all", CITY, role="list item")
+        deed = self.type(*map(replace, fields), text="saveX", submit=True, next_at="X")
+        self.assertEqual((deed.refused, len(self.enters)), ("", 1))
         # Fields of one digit each that have no names belong together.
         fields = Field("", NAME), Field("", CITY)
         deed = self.type(*map(replace, fields), text="1X2", submit=True, next_at="X")
