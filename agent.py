@@ -1176,7 +1176,7 @@ class Desktop(Protocol):
         return False
 
     def held_keys(self) -> list[str]:
-        """Names the modifiers that are down, whoever holds them."""
+        """Names the modifiers and the buttons that are down, whoever holds them."""
         return []
 
     def double_click_ms(self) -> int:
@@ -2920,7 +2920,10 @@ SECURITY_MANDATORY_MEDIUM_RID = 0x2000
 ERROR_ACCESS_DENIED = 5
 CF_UNICODETEXT = 13
 KEY_DOWN = 0x8000  # a bit of GetAsyncKeyState: it is down now
-SIDED_KEYS = "lshift rshift lctrl rctrl lalt ralt win rwin".split()
+# What can be held down, with its code; of a button that is the physical one's.
+HELD_CODES = {"left button": 1, "right button": 2, "middle button": 4} | {
+    name: VK_MAP[name] for name in "lshift rshift lctrl rctrl lalt ralt win rwin".split()
+}
 # Without the E0 prefix of their scan codes Windows takes these for their twins on the numpad.
 EXTENDED_KEYS = frozenset(
     """
@@ -3238,7 +3241,8 @@ class WindowsDesktop:
         return any(used)
 
     def held_keys(self) -> list[str]:
-        return [name for name in SIDED_KEYS if self.api.GetAsyncKeyState(VK_MAP[name]) & KEY_DOWN]
+        asked = self.api.GetAsyncKeyState
+        return [name for name, code in HELD_CODES.items() if asked(code) & KEY_DOWN]
 
     def double_click_ms(self) -> int:
         return int(self.api.GetDoubleClickTime())
@@ -7851,15 +7855,18 @@ class Hands:
     def free_keys(self) -> None:
         """Lets go of modifiers that are down though nobody is at work; raises ToolError."""
         # A remote session or a hook swallowed that they went up: with them Delete deletes for good,
-        # and Enter sends.
+        # and Enter sends. A button is left to the person: what it drags would drop.
         self.release()  # what Windows did not let go of itself
-        names = " and ".join({name.lstrip("lr"): 0 for name in self.desktop.held_keys()})
+        sides = r"\b[lr](?=(shift|ctrl|alt|win)\b)"
+        held = self.desktop.held_keys()
+        names = " and ".join({re.sub(sides, "", name): 0 for name in held})
         if not names:
             return
-        self._mouse_at = None
-        self._down(self.desktop.key, "ctrl", None)  # Alt or Win that goes up alone opens a menu
-        self.release()
-        for name in self.desktop.held_keys():
+        if not VK_MAP.keys().isdisjoint(held):
+            self._mouse_at = None
+            self._down(self.desktop.key, "ctrl", None)  # Alt or Win that goes up alone opens a menu
+            self.release()
+        for name in filter(VK_MAP.get, self.desktop.held_keys()):
             self.desktop.key(name, False)
         self.last_own = self.clock.now()
         told = "was let go of"
@@ -8010,6 +8017,11 @@ class Hands:
                     self._ready(window)
                     self.bring_to_front(window)
         told += f"; in front: {quoted_name(front.title, 80) if front else 'none'}"
+        try:
+            if front:  # which may run as administrator
+                refuse_window(front, self.config)
+        except ToolError as error:
+            told += f". {error}"
         return told + self.outside(self.desktop.foreground(), self.attempt.frame)
 
     def bring_to_front(self, window: Window) -> bool:

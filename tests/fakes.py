@@ -521,7 +521,9 @@ class FakeWin32:
         was_touched = code in self.touched
         self.touched.discard(code)
         sides = {code, {0xA0: 0x10, 0xA2: 0x11, 0xA4: 0x12}.get(code, code)}  # no side is the left
-        down = any(kind == "key" and what[0] in sides for kind, what in self._down)
+        held = {what[0] if kind == "key" else what for kind, what in self._down}
+        button = {1: "left", 2: "right", 4: "middle"}.get(code)
+        down = button in held or not held.isdisjoint(sides)
         return int(was_touched) - 0x8000 * down
 
     def _GetLastInputInfo(self, into: int) -> int:

@@ -345,6 +345,19 @@ class HeldByNobody(unittest.TestCase):
         self.assertEqual(said, ["shift stays down; press and release it yourself."])
         self.assertEqual(stage.world.events, [])
 
+    def test_a_button_that_is_held_is_left_to_the_person_since_what_it_drags_would_drop(
+        self,
+    ) -> None:
+        stage, said = Stage(config={"confirm": "never"}), list[str]()
+        stage.actuator.person.say = said.append
+        stage.world._down.append(("button", "left"))
+        for name in ("click", "press_key"):
+            done = stage.attempt(name)
+            self.assertEqual(done.refused, "stale_frame")
+            self.assertIn("left button was held down and does not come up", done.result)
+        self.assertEqual(said, ["left button stays down; press and release it yourself."])
+        self.assertEqual((stage.world.held(), stage.world.events), (["button left"], []))
+
     def test_a_dry_run_touches_no_key(self) -> None:
         stage = Stage(config={"dry_run": True})
         stage.world._down.append(("key", (0xA0, False)))
@@ -383,6 +396,13 @@ class OpensBehind(unittest.TestCase):
         self.assertEqual(stage.world.window, self.ELSE)
         _, told, _ = self.opened("Untitled - Notepad", "C:\\x\\notepad.exe", never_front=True)
         self.assertIn('no window of it is in front; in front: "Else"', told)
+
+    def test_one_that_runs_as_administrator_is_told_so_at_once(self) -> None:
+        for level, told in ((0x3000, True), (0x2000, False)):
+            there = Foreground("Fresh - Notepad", handle=0x30002, level=level)
+            stage = Stage(config={"confirm": "never"}, opens=there, window=self.ELSE)
+            done = stage.attempt("open_app", name="notepad")
+            self.assertEqual("runs as administrator" in done.result, told, done.result)
 
     def test_a_blocked_one_stays_where_it_is(self) -> None:
         stage = Stage(config={"blocked_windows": "*bank*"}, window=self.ELSE)
