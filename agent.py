@@ -13214,23 +13214,26 @@ class Typing:
         told = ""
         value = ""
         wrong = ""
-        if there is None:
-            if check.knows_focus and self.in_front:
-                told = "no control had the keyboard, so nothing may have been typed"
-        elif self.to and not there.rect.overlaps(self.to.rect):
-            told = f"the keyboard is in {check.hide(quoted_control(there))} now"
-            # A tab goes there, and fields of a few digits that have no names of their own; else
-            # nobody knows which of them has how much of the text. A row of a list is what a field
-            # of commands proposes.
-            fields = READABLE.issuperset((self.to.role, there.role))
-            if fields and there.who != self.to.who and "\t" not in text:
-                wrong = told
-        elif (
-            not (there.password or check.has_secret(there, text) or text.endswith("\n"))
+        can_read = (
+            there is not None
+            and not (there.password or check.has_secret(there, text) or text.endswith("\n"))
             and there.role in READABLE
             and there.value is not None
-        ):  # it may be read, and may be just this text
-            value = self.at_rest(there, text)
+        )  # it may be read, and may be just this text
+        before = None
+        for _ in tries_to_read(check.actuator.clock) if can_read else ():  # until all is taken in
+            if there in (None, before) or is_as_typed(self.held, text, there.value or ""):
+                break
+            before = there
+            there = self.focused() or there
+        left, strange = self.left_for(there, text)
+        if there is None:
+            if (self.to or check.knows_focus) and self.in_front:
+                told = "no control had the keyboard, so nothing may have been typed"
+        elif left:
+            told = f"the keyboard is in {check.hide(quoted_control(there))} now"
+        elif can_read:
+            value = there.value or ""
             shown = check.hide(value)
             told = "the field is empty now"
             if shown:
@@ -13242,21 +13245,33 @@ class Typing:
                 told += f", which {verb} what was typed"
                 if seen_words(value) == seen_words(text):
                     told += ": its lines are indented otherwise"
-                wrong = told
+                strange = True
+        if strange:
+            wrong = told
         check.knows_focus |= there is not None
         if told:
             self.done[-1] = replace(self.done[-1].adding(told), wrong=wrong != "")
         return value, wrong
 
-    def at_rest(self, there: Control, text: str) -> str:
-        """Reads a field, once it has taken all in."""
-        before = None
-        for _ in tries_to_read(self.check.actuator.clock):
-            if there == before or is_as_typed(self.held, text, there.value or ""):
-                break
-            before = there
-            there = self.focused() or there
-        return there.value or ""
+    def left_for(self, there: Control | None, text: str) -> tuple[bool, bool]:
+        """Tells whether the keyboard left a text's field for this, and whether that is strange.
+
+        A tab leaves it, and a field of one digit of several; but it may have sent itself, or a page
+        gave another one the keyboard: nobody knows how much of the text that got.
+        """
+        to = self.to
+        if to is None or there is None:
+            return False, to is not None and to.role in READABLE
+        moved = not there.rect.overlaps(to.rect)
+        if to.role not in READABLE or there.role in BARE:
+            return moved, False
+        # Digits tell the fields of one code or date apart.
+        names = [re.sub(r"\d", "", one.name) for one in (to, there)]
+        same = names_agree(*names) or (to.id != "" and to.id == there.id)
+        other = there.fixed or there.role not in READABLE or not same
+        # A field of commands says that the first row that it proposes has the keyboard.
+        proposes = moved and there.role in ROWS_AND_LISTS
+        return moved or other, other and not proposes and "\t" not in text
 
 
 ####################################################################################################

@@ -126,6 +126,7 @@ class Fields(PlainDesktop):
         self.answered = True
         self.held, self.log = list[str](), list[str]()
         self.next_at = ""  # the sign behind which the next field gets what is typed
+        self.sends = 0  # characters with which the first field sends itself, and the next one comes
 
     def screen(self) -> Rect:
         return AREA
@@ -179,6 +180,8 @@ class Fields(PlainDesktop):
         for part in text.split("\n")[:1]:
             if self.focus:
                 self.focus.insert(part)
+        if self.sends and len(self.fields[0].value or "") >= self.sends:
+            self.focus = next(iter(self.fields[1:]), None)
         for part in text.split("\n")[1:]:
             self.entered()
             if self.focus:
@@ -219,6 +222,7 @@ class TypingCase(EngineCase):
         trial = self.trial(lambda request: PLAN, **{"confirm": "never", **(settings or {})})
         self.desktop = Fields(trial.clock, list(fields), window)
         self.desktop.next_at = arguments.pop("next_at", "")
+        self.desktop.sends = arguments.pop("sends", 0)
         trial.desktop = self.desktop
         self.made, self.asked = trial, list[str]()
         trial.ask(lambda question: bool(self.asked.append(question)) or True)
@@ -669,10 +673,38 @@ class BeforeEnter(TypingCase):
         fields = Field("Command", NAME), Field("Save all", CITY, role="list item")
         deed = self.type(*map(replace, fields), text="saveX", submit=True, next_at="X")
         self.assertEqual((deed.refused, len(self.enters)), ("", 1))
-        # Fields of one digit each that have no names belong together.
-        fields = Field("", NAME), Field("", CITY)
-        deed = self.type(*map(replace, fields), text="1X2", submit=True, next_at="X")
-        self.assertEqual((deed.refused, self.enters), ("", ["enter: 2"]))
+        # Fields of one digit each belong together.
+        for name in ("", "Digit {}"):
+            fields = Field(name.format(1), NAME), Field(name.format(2), CITY)
+            deed = self.type(*map(replace, fields), text="1X2", submit=True, next_at="X")
+            self.assertEqual((deed.refused, self.enters), ("", ["enter: 2"]))
+
+    def test_what_came_in_the_place_of_a_field_is_neither_emptied_nor_typed_into_nor_entered(
+        self,
+    ) -> None:
+        """As where a field of a code sends itself: Ctrl+A and Delete would be for all mails of the next page."""
+        for there, left in (
+            (Field("Inbox", AREA, "https://mail.example", "document", fixed=True), True),
+            (Field("", AREA, "https://mail.example", "document", fixed=True), True),
+            (Field("Mails", AREA, None, "list"), True),
+            (Field("", AREA, None, "list"), True),
+            (Field("Continue", NAME, None, "button"), True),
+            (Field("Search mail", NAME, "old words"), True),
+            (Field("Search mail", NAME), True),
+            (None, True),
+            # The field itself, told otherwise; and nothing that is known.
+            (Field("Code, 6 digits", NAME, "123456"), False),
+            (Field("", NAME, "123456", "combo box"), False),
+            (Field("Page", AREA, None, "window"), False),
+        ):
+            code = Field("Code", NAME)
+            deed = self.type(
+                code, *[there] * (there is not None), text="123456", submit=True, sends=6
+            )
+            told = self.desktop.log
+            with self.subTest(there=there):
+                self.assertEqual(deed.refused, "not_typed" if left else "", deed.result)
+                self.assertEqual((told[0], len(told)), ("123456", 1 if left else 2))
 
     def test_what_is_greyed_gets_no_text(self) -> None:
         for place in ({}, {"position": ON_NAME, "element_name": "Name"}):
