@@ -8044,10 +8044,11 @@ class Hands:
             if front and not same_window(front, window):
                 told += f"; before it stands its dialog {quoted_name(front.title, 80)}"
             return told + self.outside(window, self.attempt.frame)
+        why = "Windows keeps it back; click it, or its button on the taskbar."
+        if window.hung:
+            why = "It does not respond; wait until it does."
         raise ToolError(
-            "Windows keeps it back; click it, or its button on the taskbar."
-            f" Open windows: {windows_text(self.desktop.windows())}.",
-            "not_in_front",
+            f"{why} Open windows: {windows_text(self.desktop.windows())}.", "not_in_front"
         )
 
     # -- single events
@@ -13228,7 +13229,8 @@ class Typing:
             there = self.focused() or there
         left, strange = self.left_for(there, text)
         if there is None:
-            if (self.to or check.knows_focus) and self.in_front:
+            answered = check.actuator.control_source.answered and self.in_front
+            if answered and (self.to or check.knows_focus):
                 told = "no control had the keyboard, so nothing may have been typed"
         elif left:
             told = f"the keyboard is in {check.hide(quoted_control(there))} now"
@@ -13262,12 +13264,15 @@ class Typing:
         to = self.to
         if to is None or there is None:
             return False, to is not None and to.role in READABLE
-        moved = not there.rect.overlaps(to.rect)
+        known = to.id != "" and to.id == there.id
+        moved = not (known or there.rect.overlaps(to.rect))
         if to.role not in READABLE or there.role in BARE:
             return moved, False
-        # Digits tell the fields of one code or date apart.
-        names = [re.sub(r"\d", "", one.name) for one in (to, there)]
-        same = names_agree(*names) or (to.id != "" and to.id == there.id)
+        # Digits tell the fields of one code or date apart; and some are named by what they hold.
+        names = []
+        for one in (to, there):
+            names.append("" if one.name == one.value else re.sub(r"\d", "", one.name))
+        same = known or names_agree(*names)
         other = there.fixed or there.role not in READABLE or not same
         # A field of commands says that the first row that it proposes has the keyboard.
         proposes = moved and there.role in ROWS_AND_LISTS

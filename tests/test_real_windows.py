@@ -294,7 +294,9 @@ class WhoGetsTheKeys(unittest.TestCase):
                 self.assertEqual(self.pressed("press_key", window, key=key)[1].refused, "", key)
         stage = Stage(config={"confirm": "never"})
         stage.world.others = [Foreground("Mail", handle=0x30002, hung=True)]
-        self.assertEqual(stage.attempt("focus_window", title="Mail").refused, "not_in_front")
+        done = stage.attempt("focus_window", title="Mail")
+        self.assertEqual(done.refused, "not_in_front")
+        self.assertIn("It does not respond; wait until it does.", done.result)
         self.assertEqual(stage.attempt("press_key", key="a").refused, "")
 
 

@@ -66,6 +66,7 @@ class Field:
     entries: tuple[str, ...] = ()  # of a list
     hides: bool = False  # as a field of a password does
     greyed: bool = False
+    id: str = ""
 
     def __post_init__(self) -> None:
         self.unread = self.value is None
@@ -159,6 +160,7 @@ class Fields(PlainDesktop):
             focused=focused,
             fixed=one.fixed,
             window=1,
+            id=one.id,
         )
 
     def button(self, name: str, down: bool) -> None:
@@ -695,9 +697,11 @@ class BeforeEnter(TypingCase):
             # The field itself, told otherwise; and nothing that is known.
             (Field("Code, 6 digits", NAME, "123456"), False),
             (Field("", NAME, "123456", "combo box"), False),
+            (Field("123456", NAME, "123456"), False),  # named by what it holds
+            (Field("Six digits", CITY, "123456", id="c"), False),  # that went down with its page
             (Field("Page", AREA, None, "window"), False),
         ):
-            code = Field("Code", NAME)
+            code = Field("Code", NAME, id="c")
             deed = self.type(
                 code, *[there] * (there is not None), text="123456", submit=True, sends=6
             )
@@ -705,6 +709,37 @@ class BeforeEnter(TypingCase):
             with self.subTest(there=there):
                 self.assertEqual(deed.refused, "not_typed" if left else "", deed.result)
                 self.assertEqual((told[0], len(told)), ("123456", 1 if left else 2))
+
+    def test_a_field_that_is_named_by_what_it_holds_or_that_its_page_moves_is_read(self) -> None:
+        for before, after in (
+            ({"name": "old", "value": "old", "at": (0, 3)}, {"name": "hello"}),
+            ({"name": "Search", "id": "q"}, {"rect": CITY}),
+        ):
+
+            def insert(field: Field, batch: str, after: Any = after) -> None:
+                field.value = batch
+                vars(field).update(after)
+
+            with mock.patch.object(Field, "insert", insert):
+                deed = self.type(Field(**{"rect": NAME, **before}), text="hello", submit=True)
+            self.assertEqual((deed.refused, self.enters), ("", ["enter: hello"]), deed.result)
+            self.assertIn('the field now holds "hello"', deed.result)
+
+    def test_that_nobody_answers_any_more_is_not_told_as_if_nothing_had_the_keyboard(self) -> None:
+        def silent(fields: Fields) -> None:
+            fields.answered = False
+            fields.focus = None
+
+        for happens, refused in (
+            (silent, ""),
+            (lambda fields: setattr(fields, "focus", None), "not_typed"),
+        ):
+            with mock.patch.object(
+                Field, "insert", lambda field, batch, happens=happens: happens(self.desktop)
+            ):
+                deed = self.type(Field("Name", NAME), text="Ann", submit=True)
+            self.assertEqual((deed.refused, len(self.enters)), (refused, not refused))
+            self.assertEqual("no control had the keyboard" in deed.result, bool(refused))
 
     def test_what_is_greyed_gets_no_text(self) -> None:
         for place in ({}, {"position": ON_NAME, "element_name": "Name"}):
