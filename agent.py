@@ -344,6 +344,8 @@ class Window:
     # Such as "#32770" for a dialog; "" if unknown.
     class_name: str = ""
     owner: Window | None = None  # of a dialog
+    hung: bool = False  # its program has taken no input for some seconds
+    unseen: bool = False  # it keeps itself out of all pictures of the screen
 
 
 @dataclass(frozen=True)
@@ -1174,6 +1176,10 @@ class Desktop(Protocol):
     def keys_used(self) -> bool:
         """Tells whether a key or a button went down since this was asked last."""
         return False
+
+    def held_keys(self) -> list[str]:
+        """Names the modifiers and the buttons that are down, whoever holds them."""
+        return []
 
     def double_click_ms(self) -> int:
         return 500
@@ -2175,6 +2181,7 @@ user32: windows
   BOOL IsWindowVisible(HWND) | any: 0: hidden
   BOOL IsIconic(HWND) | any: 0: not minimised
   BOOL IsHungAppWindow(HWND) | any: 0: it answers
+  BOOL GetWindowDisplayAffinity(HWND, LPDWORD) | any: 0: it is not told
   BOOL ShowWindowAsync(HWND, INT) | any: 0: it was hidden
   BOOL SetForegroundWindow(HWND) | any: looked at afterwards
   BOOL BringWindowToTop(HWND) | any: looked at afterwards
@@ -2457,6 +2464,7 @@ _UIA_PROPERTIES = {
     "is enabled": 30010,
     "id": 30011,
     "is password": 30019,
+    "process": 30002,
     "is offscreen": 30022,
     "value": 30045,
     "is read-only": 30046,
@@ -2508,6 +2516,10 @@ class AutomationElement(NamedTuple):
 
     source: UIAutomation
     element: ComObject
+
+    @property
+    def process(self) -> object:
+        return self._property("process")
 
     def is_shown(self) -> bool:
         return not self._property("is offscreen")
@@ -2679,6 +2691,7 @@ class WindowElement(NamedTuple):
     source: WindowHandles
     api: Win32
     handle: int
+    process: object = None  # as the window's own
 
     def is_shown(self) -> bool:
         return bool(self.api.IsWindowVisible(self.handle))
@@ -2911,6 +2924,11 @@ TokenIntegrityLevel = 25
 SECURITY_MANDATORY_MEDIUM_RID = 0x2000
 ERROR_ACCESS_DENIED = 5
 CF_UNICODETEXT = 13
+KEY_DOWN = 0x8000  # a bit of GetAsyncKeyState: it is down now
+# What can be held down, with its code; of a button that is the physical one's.
+HELD_CODES = {"left button": 1, "right button": 2, "middle button": 4} | {
+    name: VK_MAP[name] for name in "lshift rshift lctrl rctrl lalt ralt win rwin".split()
+}
 # Without the E0 prefix of their scan codes Windows takes these for their twins on the numpad.
 EXTENDED_KEYS = frozenset(
     """
@@ -2956,6 +2974,7 @@ START_PROGRAM_S = 5.0
 # The classes of a frame that Windows puts around an app of its Store, and of the app in it.
 FRAME_CLASS = "ApplicationFrameWindow"
 APP_CLASS = "Windows.UI.Core.CoreWindow"
+GHOST_CLASS = "Ghost"  # what Windows itself shows in the place of a window that does not respond
 # Windows of the shell itself, which are visible and titled, and no window to anybody.
 SHELL_CLASSES = frozenset(("Progman", "WorkerW", "Shell_TrayWnd"))
 
@@ -3125,8 +3144,7 @@ class WindowsDesktop:
     def windows(self) -> list[Window]:
         found = []
         for handle in filter(self.api.IsWindowVisible, windows_of(self.api.EnumWindows)):
-            # One that is cloaked is not shown, though it is visible, as one on another desktop.
-            if any(self._told_by_dwm(handle, DWMWA_CLOAKED, 1)):
+            if self._is_cloaked(handle):
                 continue
             window = self.window(handle)
             if window and window.title and window.class_name not in SHELL_CLASSES:
@@ -3141,6 +3159,11 @@ class WindowsDesktop:
             self.api.DwmGetWindowAttribute(handle, attribute, numbers, sizeof(numbers))
         return [*numbers]
 
+    def _is_cloaked(self, handle: int) -> bool:
+        # It is not shown then, though it is visible: such as one on another desktop, which may have
+        # the keyboard all the same.
+        return any(self._told_by_dwm(handle, DWMWA_CLOAKED, 1))
+
     def programs(self) -> list[Program]:
         return known_programs(self.api, os.environ)
 
@@ -3153,6 +3176,8 @@ class WindowsDesktop:
             # Where it is seen: its frame may reach some 7 pixels further, as nobody sees.
             seen = self._told_by_dwm(handle, DWMWA_EXTENDED_FRAME_BOUNDS, 4)
             rect = Rect.between(*seen) if any(seen) else window_place(self.api, handle)
+            if self._is_cloaked(handle):
+                rect = Rect(0, 0, 0, 0)
         except Win32Error:
             return None  # it was closed in this very moment
         program, rights = process_owner(self.api, window_process(self.api, handle))
@@ -3166,10 +3191,12 @@ class WindowsDesktop:
             title=title,
             program=program,
             rect=rect,
-            elevated=rights > self._own_rights,
+            elevated=rights > self._own_rights and class_name != GHOST_CLASS,
             own=handle in self.own_windows,
             class_name=class_name,
             owner=self.window(owner) if owner != handle else None,
+            hung=class_name == GHOST_CLASS or bool(self.api.IsHungAppWindow(handle)),
+            unseen=bool(filled_in(DWORD, self.api.GetWindowDisplayAffinity, handle).value),
         )
 
     @cached_property
@@ -3217,6 +3244,10 @@ class WindowsDesktop:
         # All are asked, since the answer on each begins anew with that.
         used = [self.api.GetAsyncKeyState(code) for code in range(1, 255)]
         return any(used)
+
+    def held_keys(self) -> list[str]:
+        asked = self.api.GetAsyncKeyState
+        return [name for name, code in HELD_CODES.items() if asked(code) & KEY_DOWN]
 
     def double_click_ms(self) -> int:
         return int(self.api.GetDoubleClickTime())
@@ -3401,6 +3432,17 @@ def known_controls(automation: UIAutomation, where: Where, seconds: float) -> Kn
     return Known(found[:1] if single else found, problems)
 
 
+# What only a field of a password is called, where its program does not say that it is one.
+_PASSWORD_NAME = re.compile(
+    r"((your|the|current|new|old|enter|type|confirm|repeat|retype|verify|account|login|ihr|dein"
+    r"|neues|altes|aktuelles|nouveau|nueva|nuova|nowe|новый) )*"
+    r"(password|passphrase|passcode|passwort|kennwort|mot de passe|contraseña|senha|hasło|пароль"
+    r"|wachtwoord|lösenord|adgangskode|passord|salasana|heslo|jelszó|şifre|密码|密碼|パスワード)"
+    r"( (again|confirmation|repeat|wiederholen|bestätigen))?[\s:*]*",
+    re.IGNORECASE,
+)
+
+
 def _told(source: Source, where: Where, inner: int, end: float) -> Iterator[Control]:
     # What one source knows; of a window and its pop-ups what can be seen and tells.
     api = source.api
@@ -3423,6 +3465,12 @@ def _told(source: Source, where: Where, inner: int, end: float) -> Iterator[Cont
             else [named_control(element, end)]
         )
         for control in known:
+            # After a switch or a notification one of another program may be said to have it.
+            strange = where is None and element.process not in (None, process)
+            if strange and not control.rect.overlaps(window_place(api, window)):
+                continue
+            if control.role == "edit" and _PASSWORD_NAME.fullmatch(control.name):
+                control = replace(control, password=True, value=None)
             yield replace(control, window=window, process=process)
 
 
@@ -4647,6 +4695,7 @@ class Attempt:
     client_task: str = ""  # forbids only
     places: Sequence[Point] = ()
     mouse: Point | None = None  # where Windows told of it, if it is done where the mouse is
+    takes_keys: bool = False  # whether the window in front gets its keys
     program: Program | None = None
     named: Sequence[Window] = ()  # windows that it does not point at
     controls: Sequence[Control] = ()
@@ -8228,6 +8277,8 @@ class Hands:
                 f"{quoted_title(window)} is outside the working area, which is all that the model"
                 " sees; with --area all it sees all monitors."
             )
+        if not window.rect.width:
+            return "; it is not shown, maybe on another virtual desktop: win+tab shows them"
         return f"; it is outside the working area, where you see nothing: {FETCH}"
 
     def release(self) -> None:
@@ -8239,6 +8290,29 @@ class Hands:
         if self._pressed:
             names = " and ".join(name for _, name in self._pressed)
             raise Win32Error(f"Windows does not let go of {names}; press and release it yourself.")
+
+    def free_keys(self) -> None:
+        """Lets go of modifiers that are down though nobody is at work; raises ToolError."""
+        # A remote session or a hook swallowed that they went up: with them Delete deletes for good,
+        # and Enter sends. A button is left to the person: what it drags would drop.
+        self.release()  # what Windows did not let go of itself
+        sides = r"\b[lr](?=(shift|ctrl|alt|win)\b)"
+        held = self.desktop.held_keys()
+        names = " and ".join({re.sub(sides, "", name): 0 for name in held})
+        if not names:
+            return
+        if not VK_MAP.keys().isdisjoint(held):
+            self._mouse_at = None
+            self._down(self.desktop.key, "ctrl", None)  # Alt or Win that goes up alone opens a menu
+            self.release()
+        for name in filter(VK_MAP.get, self.desktop.held_keys()):
+            self.desktop.key(name, False)
+        self.last_own = self.clock.now()
+        told = "was let go of"
+        if self.desktop.held_keys():
+            told = "does not come up"
+            self.say_once(f"{names} stays down; press and release it yourself.")
+        raise ToolError(f"{names} was held down and {told}; nothing was done.", "stale_frame")
 
     # -- what an act may do. These raise ToolError and Win32Error.
 
@@ -8313,10 +8387,13 @@ class Hands:
                 if at:
                     self.clock.sleep(pause_s)
                 window = self.desktop.foreground()
+                why = ""
                 if not same_window(window, self.attempt.front):
-                    raise ToolError(
-                        "Another window took the keyboard in the middle of the text.", "stale_frame"
-                    )
+                    why = "Another window took the keyboard"
+                elif window and (window.hung or self.outside(window, self.attempt.frame)):
+                    why = "The window does not respond or is not seen any more"
+                if why:
+                    raise ToolError(f"{why} in the middle of the text.", "stale_frame")
                 self._ready(window)
                 self.desktop.text(line[at : at + size])
 
@@ -8327,7 +8404,10 @@ class Hands:
         code = VK_MAP[keys[-1]]
         if len(keys) > 1:  # the other one is shift
             code += 0x100
-        if sign and (sign in DEAD_SIGNS or not self.desktop.types(sign, code)):
+        # In a field it is a text, which neither Caps Lock nor an input method makes another one.
+        to = self.attempt.focused
+        is_text = to is not None and to.role in TEXT_ROLES and not to.fixed
+        if sign and (is_text or sign in DEAD_SIGNS or not self.desktop.types(sign, code)):
             self._ready(self.desktop.foreground())
             self.desktop.text(sign)
             return
@@ -8376,6 +8456,11 @@ class Hands:
                     self._ready(window)
                     self.bring_to_front(window)
         told += f"; in front: {quoted_name(front.title, 80) if front else 'none'}"
+        try:
+            if front:  # which may run as administrator
+                refuse_window(front, self.config)
+        except ToolError as error:
+            told += f". {error}"
         return told + self.outside(self.desktop.foreground(), self.attempt.frame)
 
     def bring_to_front(self, window: Window) -> bool:
@@ -8398,10 +8483,11 @@ class Hands:
             if front and not same_window(front, window):
                 told += f"; before it stands its dialog {quoted_name(front.title, 80)}"
             return told + self.outside(window, self.attempt.frame)
+        why = "Windows keeps it back; click it, or its button on the taskbar."
+        if window.hung:
+            why = "It does not respond; wait until it does."
         raise ToolError(
-            "Windows keeps it back; click it, or its button on the taskbar."
-            f" Open windows: {windows_text(self.desktop.windows())}.",
-            "not_in_front",
+            f"{why} Open windows: {windows_text(self.desktop.windows())}.", "not_in_front"
         )
 
     # -- single events
@@ -8679,6 +8765,8 @@ def gate_waits(actuator: Actuator, attempt: Attempt) -> Attempt:
         actuator.clock.sleep(max(0.0, times[0] + 60 - actuator.clock.now()))
     if actuator.wait_for_person(attempt.frame.taken_at):
         raise ToolError("The run was paused.", "paused")
+    if not actuator.config.dry_run and actuator.desktop.held_keys():
+        actuator.free_keys()
     return attempt
 
 
@@ -8723,7 +8811,7 @@ def targets_of(act: Act) -> Sequence[Coordinate | None]:
 # They move a window or bring another one to the front, and no window gets them.
 MOVING_KEYS = frozenset(
     "shift+win+left shift+win+right win+left win+right win+up win+down win+d win+m alt+tab"
-    " alt+escape".split()
+    " alt+escape ctrl+escape win+tab".split()
 )
 
 
@@ -8745,15 +8833,20 @@ def gate_area(actuator: Actuator, attempt: Attempt) -> Attempt:
                 "The mouse is outside the working area; move it inside first.", "invalid_box"
             )
         actuator.refuse_gap(point)
-    seen = attempt.frame.window if attempt.by_keyboard else None
-    moves_window = keys_of(attempt.act) in MOVING_KEYS
-    if not moves_window and actuator.outside(seen, attempt.frame):
+    seen = attempt.frame.window
+    keys = keys_of(attempt.act)
+    keys_move = keys in MOVING_KEYS or attempt.act.name == "recover"
+    takes_keys = attempt.by_keyboard and not (keys_move or "win" in keys)
+    if takes_keys and seen is None:
+        raise ToolError("No window has the keyboard; click one first.", "no_window")
+    gets_keys = attempt.by_keyboard and keys not in MOVING_KEYS
+    outside = actuator.outside(seen if gets_keys else None, attempt.frame)
+    if outside:
         raise ToolError(
-            f"The keyboard is in a window outside the working area ({quoted_title(seen)});"
-            f" click a window inside it first, and the keyboard comes there, or {FETCH}.",
+            f"The keyboard is in {quoted_title(seen)}{outside}; or click a window that you see.",
             "outside_area",
         )
-    return replace(attempt, places=places, mouse=mouse)
+    return replace(attempt, places=places, mouse=mouse, takes_keys=takes_keys)
 
 
 def gate_same_window(actuator: Actuator, attempt: Attempt) -> Attempt:
@@ -8780,6 +8873,18 @@ def gate_windows(actuator: Actuator, attempt: Attempt) -> Attempt:
     for window in reached:
         refuse_window(window, actuator.config)
         holds_secret = holds_secret or window.handle in filled
+        unfit = ""
+        if window.hung:  # it would do all of it at once, later
+            unfit = "does not respond; wait until it does"
+        elif window.unseen and actuator.config.vision:
+            unfit = "keeps itself out of pictures, so that you do not see it; report that"
+            actuator.say_once(
+                f"{quoted_title(window)} keeps itself out of pictures, as a setting of its own may"
+                " say; the model cannot see it."
+            )
+        gets_input = attempt.takes_keys or window is not attempt.front
+        if unfit and gets_input and window not in attempt.named:
+            raise ToolError(f"The window {quoted_title(window)} {unfit}.", "unfit_window")
     return replace(attempt, reached=reached, holds_secret=holds_secret)
 
 
@@ -13394,6 +13499,8 @@ class ControlCheck:
         if not deed.known and act.name != "click_here":
             meant = f", meant: {said}" if said else ""
             deed = replace(deed, result=told + there + meant)
+        if not hit.enabled:
+            deed = deed.adding("it is greyed, so that nothing comes of it")
         now = None if hit.checked is None else self.one(middle_of(hit.rect))
         if now is None or now.checked is None or now.role != hit.role:
             return deed
@@ -13426,6 +13533,16 @@ def is_name_of(said: str, name: str) -> bool:
 # Typing - a text goes into the field that it is for, and is read back before Enter
 ####################################################################################################
 
+# What can be read of what was typed: a page's field of a number is a spinner.
+READABLE = FIELDS.union(["spinner"])
+# What a field may put between the signs of a number that has at least so many digits.
+DIGITS_LEAST = 4
+PARTING = r"[\s().,'’/:-]*"
+# What a field may put behind a number.
+UNIT = (
+    r"\s?([%‰€$£¥₽]|°[CF]?|zł|Kč|kr|EUR|USD|GBP|CHF|[cdkmµ]?m|px|pt|in|ft|[km]?g|t|[cdm]?l|h|min|m?s"
+    r"|[kMGT]?B|[kMG]?Hz|[km]?W|V|A)"
+)
 # In these letters choose a row: no text is for one that was clicked.
 ROWS_AND_LISTS = frozenset("list, list item, tree, tree item".split(", "))
 FIELD_LEAST = 8  # pixels on a side
@@ -13437,14 +13554,35 @@ def seen_words(text: str) -> list[str]:
     return "".join(sign for sign in signs if unicodedata.category(sign) != "Cf").split()
 
 
+def begin_lines(text: str) -> list[int]:
+    """Counts the blanks before each line but the first, as an editor with tabs of 4 shows them."""
+    # One that indents lines itself puts its own before those that are typed.
+    lines = text.expandtabs(4).replace("\xa0", " ").split("\n" if "\n" in text else "\r")[1:]
+    return [len(line) - len(line.lstrip(" ")) for line in lines if line.strip()]
+
+
+def is_parted(number: str, now: str) -> bool:
+    """Tells whether a field parts what was typed as a number, such as an IBAN, or adds its unit."""
+    # All digits in their order, and no sign before or behind them: (5) and -5 are other numbers. A
+    # point or a comma before one or two digits makes another one, too.
+    if re.fullmatch(r"-?\d+([.,]\d+)?", number) and re.fullmatch(re.escape(number) + UNIT, now):
+        return True
+    if not re.fullmatch(r"[A-Za-z\d]+", number) or len(re.findall(r"\d", number)) < DIGITS_LEAST:
+        return False
+    parted = re.fullmatch(r"\(?" + PARTING.join(number), now)
+    return parted is not None and not re.search(r"[.,'’]\w{1,2}$", now)
+
+
 def is_as_typed(held: str | None, text: str, now: str) -> bool:
     """Tells whether a field took a text once, and else holds what it held.
 
     None if nobody knows what it held: whether it has the text. Which blanks and line ends stand
-    there is the program's matter.
+    there is the program's matter, but for those that begin lines where the text has such.
     """
     if held == "":
-        return seen_words(now) == seen_words(text)
+        if any(begin_lines(text)) and begin_lines(now) != begin_lines(text):
+            return False
+        return seen_words(now) == seen_words(text) or is_parted(text.strip(), now.strip())
     before, typed, after = ("".join(seen_words(part)) for part in (held or "", text, now))
     if held is None:
         return typed in after
@@ -13503,7 +13641,7 @@ class Typing:
                 "no program is open to take it: start one first; nothing was typed.", "no_field"
             )
         emptying = keys_that_empty(window, self.to)
-        if self.to and self.to.role in FIELDS and not emptying:
+        if self.to and self.to.role in READABLE and not emptying:
             self.held = self.to.value
         if clears:  # nobody can read whether Ctrl+A selects what a password field holds
             hides = self.to and self.to.password
@@ -13592,6 +13730,8 @@ class Typing:
                 " typed. Click it and then the entry, or press up or down in it.",
                 "no_field",
             )
+        if control and not (control.enabled or why):
+            raise ToolError(f"{name} is greyed; nothing was typed.", "no_field")
         if why:
             raise ToolError(f"the keyboard is in {name}, {why}; nothing was typed.", "no_field")
 
@@ -13605,7 +13745,9 @@ class Typing:
             if wrong and added:
                 yield from self.keys("delete")  # mostly it is selected
                 now, wrong = self.read(text)
-            if slowly or not (wrong and self.held == "" and now):
+            # Where a break of the text was an Enter that did something, once is enough.
+            entered = "\n" in text and not re.search(r"[\r\n]", now)
+            if slowly or entered or not (wrong and self.held == "" and now):
                 break
             yield from self.emptying()
         if wrong and enters:
@@ -13629,17 +13771,27 @@ class Typing:
         told = ""
         value = ""
         wrong = ""
-        if there is None:
-            if check.knows_focus and self.in_front:
-                told = "no control had the keyboard, so nothing may have been typed"
-        elif self.to and not there.rect.overlaps(self.to.rect):
-            told = f"the keyboard is in {check.hide(quoted_control(there))} now"
-        elif (
-            not (there.password or check.has_secret(there, text) or text.endswith("\n"))
-            and there.role in FIELDS
+        can_read = (
+            there is not None
+            and not (there.password or check.has_secret(there, text) or text.endswith("\n"))
+            and there.role in READABLE
             and there.value is not None
-        ):  # it may be read, and may be just this text
-            value = self.at_rest(there, text)
+        )  # it may be read, and may be just this text
+        before = None
+        for _ in tries_to_read(check.actuator.clock) if can_read else ():  # until all is taken in
+            if there in (None, before) or is_as_typed(self.held, text, there.value or ""):
+                break
+            before = there
+            there = self.focused() or there
+        left, strange = self.left_for(there, text)
+        if there is None:
+            answered = check.actuator.control_source.answered and self.in_front
+            if answered and (self.to or check.knows_focus):
+                told = "no control had the keyboard, so nothing may have been typed"
+        elif left:
+            told = f"the keyboard is in {check.hide(quoted_control(there))} now"
+        elif can_read:
+            value = there.value or ""
             shown = check.hide(value)
             told = "the field is empty now"
             if shown:
@@ -13649,21 +13801,38 @@ class Typing:
             elif not is_as_typed(self.held, text, value):
                 verb = "is not" if is_as_typed(None, text, value) else "lacks"
                 told += f", which {verb} what was typed"
-                wrong = told
+                if seen_words(value) == seen_words(text):
+                    told += ": its lines are indented otherwise"
+                strange = True
+        if strange:
+            wrong = told
         check.knows_focus |= there is not None
         if told:
             self.done[-1] = replace(self.done[-1].adding(told), wrong=wrong != "")
         return value, wrong
 
-    def at_rest(self, there: Control, text: str) -> str:
-        """Reads a field, once it has taken all in."""
-        before = None
-        for _ in tries_to_read(self.check.actuator.clock):
-            if there == before or is_as_typed(self.held, text, there.value or ""):
-                break
-            before = there
-            there = self.focused() or there
-        return there.value or ""
+    def left_for(self, there: Control | None, text: str) -> tuple[bool, bool]:
+        """Tells whether the keyboard left a text's field for this, and whether that is strange.
+
+        A tab leaves it, and a field of one digit of several; but it may have sent itself, or a page
+        gave another one the keyboard: nobody knows how much of the text that got.
+        """
+        to = self.to
+        if to is None or there is None:
+            return False, to is not None and to.role in READABLE
+        known = to.id != "" and to.id == there.id
+        moved = not (known or there.rect.overlaps(to.rect))
+        if to.role not in READABLE or there.role in BARE:
+            return moved, False
+        # Digits tell the fields of one code or date apart; and some are named by what they hold.
+        names = []
+        for one in (to, there):
+            names.append("" if one.name == one.value else re.sub(r"\d", "", one.name))
+        same = known or names_agree(*names)
+        other = there.fixed or there.role not in READABLE or not same
+        # A field of commands says that the first row that it proposes has the keyboard.
+        proposes = moved and there.role in ROWS_AND_LISTS
+        return moved or other, other and not proposes and "\t" not in text
 
 
 ####################################################################################################
@@ -14440,6 +14609,8 @@ def touch(run: Run, act: Act, look: Look) -> Deed:
     return deed
 
 
+# In many programs the wheel chooses another value in these, and nobody notices.
+TURNING = frozenset(("combo box", "spinner", "slider"))
 # So far around a click, in frame pixels, is looked before it is repeated: the middle of a menu's
 # row looks like an empty page.
 SPOT = Rect(-96, -12, 192, 24)
@@ -14463,6 +14634,14 @@ def object_to(run: Run, act: Act, aim: Aim, frame: Frame, insisted: bool) -> Non
             raise ToolError(told, OTHER_CONTROL)
     if insisted:
         return
+    if "scroll" in act.name:
+        for point in points_of([*targets_of(act)], frame.area, run.eyes.desktop):
+            hit = run.controls.one(point) or NO_CONTROL
+            if hit.role in TURNING:
+                told = (
+                    f"The wheel would change what {quoted_control(hit)} there holds: scroll beside"
+                )
+                raise ToolError(f"{told} it. If that is meant, say the same again.", OTHER_CONTROL)
     may_repeat = run.profile.repeats
     # Small models often say their last call once more: on a checkbox or a menu that undoes it,
     # and where a menu has closed it hits what nobody meant.
@@ -19650,6 +19829,9 @@ class DemoDesktop(Desktop):
         if not down and target == self._pressed:
             self.state = self.state.after(target)
         self._pressed = target if down else ""
+
+    def held_keys(self) -> list[str]:
+        return []
 
     def wheel(self, units: int, horizontal: bool = False) -> None:
         """There is nothing to scroll."""

@@ -305,6 +305,7 @@ class FakeControls:
         assert ignore == 1, "a default is wanted"
         assert number != 30045 or not node.password, "a password is read"
         value = {
+            30002: next((w.process for w in self.windows if w.root and node in w.root.all()), 0),
             30003: node.kind,
             30005: node.name,
             30008: node.focused,

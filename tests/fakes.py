@@ -45,6 +45,7 @@ NEVER_FAIL = frozenset(
     " IsWindowVisible IsIconic IsHungAppWindow ShowWindowAsync SetForegroundWindow BringWindowToTop AttachThreadInput"
     " GetCurrentThreadId IsClipboardFormatAvailable GetClipboardOwner GlobalUnlock lstrlenW CoUninitialize"
     " CoTaskMemFree GetWindowThreadProcessId DwmGetWindowAttribute SetConsoleCtrlHandler SetWindowDisplayAffinity"
+    " GetWindowDisplayAffinity"
     " SendMessageW TranslateMessage DispatchMessageW FlashWindowEx MessageBeep LoadCursorW GetKeyboardLayout"
     " VkKeyScanExW GetAsyncKeyState GetRawInputData GetKeyState ToUnicodeEx".split()
 )
@@ -84,7 +85,7 @@ OF_WINDOW = {"IsWindowVisible": "visible", "IsIconic": "minimised", "IsHungAppWi
 TEXTS = {"GetClassNameW": "class_name", "GetWindowTextW": "title"}
 # Where no window has the handle, they answer 0; else their method gets the window.
 ON_WINDOW = {*OF_WINDOW, *TEXTS, "BringWindowToTop", "SetForegroundWindow", "GetWindowRect"}
-ON_WINDOW |= {"GetWindowThreadProcessId", "DwmGetWindowAttribute"}
+ON_WINDOW |= {"GetWindowThreadProcessId", "DwmGetWindowAttribute", "GetWindowDisplayAffinity"}
 # The kinds of handles that functions take.
 KINDS = {
     "screen DC, memory DC": "CreateCompatibleDC CreateDIBSection SelectObject",
@@ -224,6 +225,7 @@ class Foreground:
     minimised: bool = False
     border: int = 0  # pixels of its frame that nobody sees, left, right and below
     hung: bool = False
+    affinity: int = 0  # 0x11: it is in no picture of the screen
     level: int = 0x2000  # integrity: low 0x1000, medium, high (administrator) 0x3000; 0: the token may not be opened
 
 
@@ -518,7 +520,11 @@ class FakeWin32:
     def _GetAsyncKeyState(self, code: int) -> int:
         was_touched = code in self.touched
         self.touched.discard(code)
-        return int(was_touched)
+        sides = {code, {0xA0: 0x10, 0xA2: 0x11, 0xA4: 0x12}.get(code, code)}  # no side is the left
+        held = {what[0] if kind == "key" else what for kind, what in self._down}
+        button = {1: "left", 2: "right", 4: "middle"}.get(code)
+        down = button in held or not held.isdisjoint(sides)
+        return int(was_touched) - 0x8000 * down
 
     def _GetLastInputInfo(self, into: int) -> int:
         put(into, "II", 8, self.last_input)
@@ -824,6 +830,10 @@ class FakeWin32:
         elif (what, size) != (9, 16):
             self.problems.append(f"DwmGetWindowAttribute: attribute {what} of {size} bytes")
         return 0
+
+    def _GetWindowDisplayAffinity(self, window: Foreground, into: int) -> int:
+        put(into, "I", window.affinity)
+        return 1
 
     # -- the clipboard, of which Windows gives one address
 

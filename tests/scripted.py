@@ -84,6 +84,9 @@ class PlainDesktop:
     def keys_used(self) -> bool:
         return False
 
+    def held_keys(self) -> list[str]:
+        return []
+
     def double_click_ms(self) -> int:
         return 500
 

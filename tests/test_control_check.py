@@ -218,6 +218,30 @@ class WhatIsReadBack(ControlCase):
             now = "it is not checked now" if before else "it is checked now"
             self.assertEqual(deed.result, f"Clicked 'Wrap' (checkbox); {now}")
 
+    def test_what_is_greyed_is_told_so(self) -> None:
+        for enabled in (True, False):
+            trial, _ = self.run_turn([click("Save", ON_SAVE)], [replace(SAVE, enabled=enabled)])
+            (result,) = trial.records("result")
+            self.assertEqual("it is greyed" in result["result"], not enabled)
+
+    def test_the_wheel_is_not_turned_over_what_it_would_change_unless_the_model_insists(
+        self,
+    ) -> None:
+        for role, refusals in (
+            ("combo box", ["other_control", ""]),
+            ("slider", ["other_control", ""]),
+            ("spinner", ["other_control", ""]),
+            ("list", ["", ""]),
+            ("edit", ["", ""]),
+        ):
+            trial = self.trial(lambda _: PLAN, confirm="never")
+            trial.desktop.control_source = KnownControls([replace(SAVE, role=role), WINDOW])
+            scroll = act("scroll_at", position=ON_SAVE, ticks=-3)
+            deeds = [trial.perform(scroll, trial.look(turn), turn) for turn in (1, 2)]
+            self.assertEqual([deed.refused for deed in deeds], refusals, role)
+            turned = [one for one in trial.inputs if one[0] == "wheel"]
+            self.assertEqual(len(turned), 3 * refusals.count(""))
+
     def test_no_focus_is_said_only_once_a_focus_was_known(self) -> None:
         trial, _ = self.run_turn([call("type_text_input", text="Hello")], [])
         self.assertEqual(trial.state.memory.active_history[-1].result, "Typed: Hello")

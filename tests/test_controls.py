@@ -100,6 +100,49 @@ class WhatUIAutomationTells(unittest.TestCase):
             self.assertEqual(found, ([replace(plain, rect=node.rect, **control)], []))
         self.assertEqual([control.name for control in self.world().ask()[0]], ["File name"])
 
+    def test_a_field_that_is_called_a_password_is_one_though_its_program_does_not_say_so(
+        self,
+    ) -> None:
+        """Programs that draw their own fields, and pages that were told to show it."""
+        for name, hides in (
+            ("Password", True),
+            ("Confirm new password:", True),
+            ("Kennwort", True),
+            ("Contraseña *", True),
+            ("密码", True),
+            ("Password hint", False),
+            ("Length of the password", False),
+            ("Find in passwords", False),
+            ("User", False),
+        ):
+            field = Node(name, 50004, MIDDLE, value="hunter2", focused=True)
+            world = self.world(dialog(field))
+            for query in ({}, {"point": (101, 101)}, {"window": 7}):
+                ((control,), _) = world.ask(**query)
+                told = control.password, control.value
+                self.assertEqual(told, (True, None) if hides else (False, "hunter2"), name)
+        label = Win(20, "Static", "Passwort:", Rect(100, 80, 90, 20), parent=7)
+        edit = Win(21, "Edit", "hunter2", MIDDLE, parent=7)
+        world = self.world(Win(7), label, edit)
+        world.automation = False
+        ((control,), _) = world.ask(point=(101, 101))
+        self.assertEqual((control.password, control.value), (True, None))
+
+    def test_what_has_the_keyboard_elsewhere_by_another_program_is_not_taken_for_it(self) -> None:
+        """After a switch of windows or a notification one that was left may be told for a while."""
+        field = Node("Search", 50004, Rect(2000, 100, 90, 20), value="hello", focused=True)
+        menu = Node("Delete", 50011, Rect(2000, 100, 90, 20), focused=True)
+        hosted = Node("Amount", 50004, MIDDLE, value="5", focused=True)
+        for node, process, name in (
+            (field, 1, "Save as"),
+            (menu, 4711, "Delete"),  # a menu of the window reaches out of it
+            (hosted, 1, "Amount"),  # an app in the frame that Windows puts around it
+        ):
+            other = Win(9, "Other", "", Rect(1900, 0, 800, 600), process=process)
+            world = self.world(dialog(SAVE), replace(other, root=Node("", children=[node])))
+            ((control,), _) = world.ask()
+            self.assertEqual(control.name, name)
+
     def test_a_list_has_what_can_be_seen_with_popups_before_the_window(self) -> None:
         controls, problems = self.world().ask(window=7)
         names = [control.name for control in controls]

@@ -88,6 +88,25 @@ class Keyboards(unittest.TestCase):
                 ({event.kind for event in stage.world.events}, stage.world.typed), ({"unit"}, key)
             )
 
+    def test_in_a_field_a_lone_sign_is_typed_whatever_caps_lock_or_an_input_method_makes_of_keys(
+        self,
+    ) -> None:
+        """An input method would begin to compose, and Caps Lock turns an a into an A."""
+        edit = agent.Control("Name", "edit", Rect(0, 0, 9, 9), focused=True)
+        for control, kind in (
+            (edit, "unit"),
+            (replace(edit, role="document"), "unit"),
+            (replace(edit, fixed=True), "key"),  # a page, of which a letter may be a command
+            (replace(edit, role="list"), "key"),
+        ):
+            for key in ("a", "7", "A"):
+                stage = Stage(config={"confirm": "never"}, keyboard="a 0x41 7 0x37 A 0x141")
+                stage.desktop.control_source = agent.KnownControls([control])
+                stage.do("press_key", key=key)
+                self.assertEqual(stage.world.events[-1].kind, kind, (key, control.role))
+        stage.do("press_key", key="ctrl+a")
+        self.assertEqual(stage.world.events[-1].kind, "key")
+
     def test_a_chord_is_of_keys_by_which_programs_know_it_in_all_countries(self) -> None:
         for keyboard in KEYBOARDS.values():
             for chord, codes in (
@@ -189,6 +208,165 @@ class Monitors(unittest.TestCase):
         self.assertEqual((done.refused, said), ("outside_area", []))
 
 
+class WhoGetsTheKeys(unittest.TestCase):
+    """What has the keyboard may be nowhere to be seen, or be nobody, or take nothing."""
+
+    def pressed(
+        self, name: str, window: Foreground | None, **given: Any
+    ) -> tuple[Stage, agent.Deed]:
+        stage = Stage(config={"confirm": "never"}, window=window)
+        frame = replace(stage.look(), window=stage.desktop.foreground())
+        return stage, stage.attempt(name, frame, **given)
+
+    def test_no_key_goes_to_a_window_on_another_virtual_desktop(self) -> None:
+        """After a switch of desktops the one that was left may keep the keyboard."""
+        for name, given in (("type_text", {"text": "hello"}), ("press_key", {"key": "delete"})):
+            stage, done = self.pressed(name, Foreground(cloaked=True), **given)
+            self.assertEqual((done.refused, stage.world.events), ("outside_area", []))
+            self.assertRegex(done.result, r"maybe on another virtual desktop: win\+tab shows them")
+            self.assertEqual(self.pressed(name, Foreground(), **given)[1].refused, "")
+        self.assertEqual(
+            self.pressed("press_key", Foreground(cloaked=True), key="win+tab")[1].refused, ""
+        )
+
+    def test_where_no_window_has_the_keyboard_only_windows_own_keys_are_pressed(self) -> None:
+        for key, refused in (
+            ("a", "no_window"),
+            ("ctrl+s", "no_window"),
+            ("win+r", ""),
+            ("win", ""),
+            ("ctrl+escape", ""),
+            ("alt+tab", ""),
+        ):
+            self.assertEqual(self.pressed("press_key", None, key=key)[1].refused, refused, key)
+        stage, done = self.pressed("type_text", None, text="hello")
+        self.assertEqual((done.refused, stage.world.events), ("no_window", []))
+        self.assertEqual(self.pressed("recover", None)[1].refused, "")
+
+    def test_a_text_ends_where_its_window_hangs_or_is_not_seen_any_more(self) -> None:
+        for change in ({"hung": True}, {"cloaked": True}):
+            stage = Stage(config={"confirm": "never"})
+            events = stage.world.events
+
+            def happen(_: Any, stage: Stage = stage, change: Any = change) -> None:
+                if len(stage.world.events) == 60:
+                    stage.world.window = replace(stage.world.window, **change)
+
+            stage.world.on_event = happen
+            done = stage.attempt("type_text", text="a" * 100)
+            self.assertEqual((done.became, done.refused), ("half-way", "stale_frame"))
+            self.assertIn("does not respond or is not seen any more in the middle", done.result)
+            self.assertLess(len(events), 200)
+
+    def test_nothing_is_done_in_a_window_that_is_in_no_picture_and_the_person_is_told(self) -> None:
+        """As safes of passwords and messengers do: the model would see what lies behind it."""
+        safe = Foreground("Vault - Safe", affinity=0x11)
+        for name, given in (("press_key", {"key": "a"}), ("click", {"position": [200, 300]})):
+            for controls, refused in (("check", "unfit_window"), ("only", "")):
+                stage = Stage(config={"confirm": "never", "controls": controls}, window=safe)
+                said = list[str]()
+                stage.actuator.person.say = said.append
+                frame = replace(stage.look(), window=stage.desktop.foreground())
+                done = stage.attempt(name, frame, **given)
+                self.assertEqual(
+                    (done.refused, len(said)), (refused, len(refused[:1])), done.result
+                )
+        self.assertEqual(self.pressed("press_key", safe, key="alt+tab")[1].refused, "")
+
+    def test_nothing_is_done_in_a_window_that_would_do_it_later(self) -> None:
+        """A program that hangs does all at once when it goes on; its ghost is Windows' own window."""
+        ghost = Foreground(
+            "Letter - Notepad (Not Responding)",
+            path="C:\\Windows\\System32\\dwm.exe",
+            class_name="Ghost",
+            level=0,
+        )
+        for window in (Foreground(hung=True), ghost):
+            for name, given in (
+                ("type_text", {"text": "hello"}),
+                ("press_key", {"key": "enter"}),
+                ("click", {"position": [200, 300]}),
+            ):
+                stage, done = self.pressed(name, window, **given)
+                self.assertEqual((done.refused, stage.world.events), ("unfit_window", []))
+                self.assertRegex(done.result, "Notepad.* does not respond; wait until it does")
+            for key in ("ctrl+escape", "win+r", "alt+tab"):
+                self.assertEqual(self.pressed("press_key", window, key=key)[1].refused, "", key)
+        stage = Stage(config={"confirm": "never"})
+        stage.world.others = [Foreground("Mail", handle=0x30002, hung=True)]
+        done = stage.attempt("focus_window", title="Mail")
+        self.assertEqual(done.refused, "not_in_front")
+        self.assertIn("It does not respond; wait until it does.", done.result)
+        self.assertEqual(stage.attempt("press_key", key="a").refused, "")
+
+
+class HeldByNobody(unittest.TestCase):
+    """A remote session that ended, or a hook, swallowed that a key went up."""
+
+    def stage(self, *codes: int) -> Stage:
+        stage = Stage(config={"confirm": "never"})
+        stage.world._down += [("key", (code, code in (0x5B, 0x5C, 0xA3, 0xA5))) for code in codes]
+        return stage
+
+    def test_nothing_is_done_with_it_and_it_is_let_go_of(self) -> None:
+        """With Shift Delete deletes for good, with Ctrl Enter sends, and a click selects more."""
+        for codes, names in (
+            ((0xA0,), "shift"),
+            ((0xA2,), "ctrl"),
+            ((0xA5,), "alt"),
+            ((0x5B,), "win"),
+            ((0xA2, 0xA0), "shift and ctrl"),
+        ):
+            for name, given in (
+                ("press_key", {"key": "delete"}),
+                ("click", {"position": [200, 300]}),
+                ("type_text", {"text": "hello"}),
+            ):
+                stage = self.stage(*codes)
+                done = stage.attempt(name, **given)
+                with self.subTest(names, name=name):
+                    self.assertEqual(done.refused, "stale_frame")
+                    self.assertEqual(
+                        done.result, f"{names} was held down and was let go of; nothing was done."
+                    )
+                    self.assertEqual(stage.world.held(), [])
+                    # Before it goes up another key went down, so that no menu opens.
+                    codes_down = [event.value for event in stage.world.events if event.down]
+                    self.assertEqual(codes_down, [0x11])
+                    self.assertEqual(stage.attempt(name, **given).refused, "")
+
+    def test_one_that_does_not_come_up_is_told_to_the_person_and_nothing_is_done(self) -> None:
+        stage, said = self.stage(0xA0), list[str]()
+        stage.actuator.person.say = said.append
+        stage.desktop.held_keys = lambda: ["lshift"]
+        with mock.patch.object(stage.desktop, "key", lambda *_: None):
+            for _ in range(2):
+                done = stage.attempt("press_key", key="delete")
+                self.assertEqual(done.refused, "stale_frame")
+                self.assertIn("shift was held down and does not come up", done.result)
+        self.assertEqual(said, ["shift stays down; press and release it yourself."])
+        self.assertEqual(stage.world.events, [])
+
+    def test_a_button_that_is_held_is_left_to_the_person_since_what_it_drags_would_drop(
+        self,
+    ) -> None:
+        stage, said = Stage(config={"confirm": "never"}), list[str]()
+        stage.actuator.person.say = said.append
+        stage.world._down.append(("button", "left"))
+        for name in ("click", "press_key"):
+            done = stage.attempt(name)
+            self.assertEqual(done.refused, "stale_frame")
+            self.assertIn("left button was held down and does not come up", done.result)
+        self.assertEqual(said, ["left button stays down; press and release it yourself."])
+        self.assertEqual((stage.world.held(), stage.world.events), (["button left"], []))
+
+    def test_a_dry_run_touches_no_key(self) -> None:
+        stage = Stage(config={"dry_run": True})
+        stage.world._down.append(("key", (0xA0, False)))
+        self.assertEqual(stage.attempt("press_key", key="delete").became, "dry")
+        self.assertEqual(stage.world.events, [])
+
+
 class OpensBehind(unittest.TestCase):
     ELSE = Foreground("Else", path="C:\\other.exe", handle=0x40002)
 
@@ -220,6 +398,13 @@ class OpensBehind(unittest.TestCase):
         self.assertEqual(stage.world.window, self.ELSE)
         _, told, _ = self.opened("Untitled - Notepad", "C:\\x\\notepad.exe", never_front=True)
         self.assertIn('no window of it is in front; in front: "Else"', told)
+
+    def test_one_that_runs_as_administrator_is_told_so_at_once(self) -> None:
+        for level, told in ((0x3000, True), (0x2000, False)):
+            there = Foreground("Fresh - Notepad", handle=0x30002, level=level)
+            stage = Stage(config={"confirm": "never"}, opens=there, window=self.ELSE)
+            done = stage.attempt("open_app", name="notepad")
+            self.assertEqual("runs as administrator" in done.result, told, done.result)
 
     def test_a_blocked_one_stays_where_it_is(self) -> None:
         stage = Stage(config={"blocked_windows": "*bank*"}, window=self.ELSE)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
+from unittest import mock
 
 import agent
 from agent import Control, Rect
@@ -64,6 +65,8 @@ class Field:
     keeps_focus: bool = False  # a click on it leaves the keyboard where it is
     entries: tuple[str, ...] = ()  # of a list
     hides: bool = False  # as a field of a password does
+    greyed: bool = False
+    id: str = ""
 
     def __post_init__(self) -> None:
         self.unread = self.value is None
@@ -124,6 +127,7 @@ class Fields(PlainDesktop):
         self.answered = True
         self.held, self.log = list[str](), list[str]()
         self.next_at = ""  # the sign behind which the next field gets what is typed
+        self.sends = 0  # characters with which the first field sends itself, and the next one comes
 
     def screen(self) -> Rect:
         return AREA
@@ -152,9 +156,11 @@ class Fields(PlainDesktop):
             one.rect,
             None if one.hides else value,
             password=one.hides,
+            enabled=not one.greyed,
             focused=focused,
             fixed=one.fixed,
             window=1,
+            id=one.id,
         )
 
     def button(self, name: str, down: bool) -> None:
@@ -176,6 +182,8 @@ class Fields(PlainDesktop):
         for part in text.split("\n")[:1]:
             if self.focus:
                 self.focus.insert(part)
+        if self.sends and len(self.fields[0].value or "") >= self.sends:
+            self.focus = next(iter(self.fields[1:]), None)
         for part in text.split("\n")[1:]:
             self.entered()
             if self.focus:
@@ -216,6 +224,7 @@ class TypingCase(EngineCase):
         trial = self.trial(lambda request: PLAN, **{"confirm": "never", **(settings or {})})
         self.desktop = Fields(trial.clock, list(fields), window)
         self.desktop.next_at = arguments.pop("next_at", "")
+        self.desktop.sends = arguments.pop("sends", 0)
         trial.desktop = self.desktop
         self.made, self.asked = trial, list[str]()
         trial.ask(lambda question: bool(self.asked.append(question)) or True)
@@ -579,6 +588,164 @@ class BeforeEnter(TypingCase):
         self.assertRegex(
             deed.result, 'holds "abcefgijkl?", which lacks.*; the field now holds "abcdefghijkl"$'
         )
+
+    def test_a_number_that_the_field_parts_is_what_was_typed_and_one_that_it_changes_is_not(
+        self,
+    ) -> None:
+        for text, shown, taken in (
+            ("DE89370400440532013000", "DE89 3704 0044 0532 0130 00", True),
+            ("4111111111111111", "4111-1111-1111-1111", True),
+            ("5551234567", "(555) 123-4567", True),
+            ("1234567", "1,234,567", True),
+            ("1234567", "1.234.567", True),
+            ("01022026", "01.02.2026", True),
+            ("0130", "01:30", True),
+            ("12345", "123.45", False),  # as a till has it
+            ("12345", "(12345)", False),  # a loss
+            ("12345", "-12345", False),
+            ("1234.50", "123450", False),  # where a comma is the decimal point
+            ("-1234", "1234", False),
+            ("12345", "12354", False),
+            ("12345", "1 2345 6", False),
+            ("hello", "h e l l o", False),
+            ("12", "1 2", False),
+            ("75", "75 kg", True),
+            ("-7,5", "-7,5%", True),
+            ("1234", "1234 €", True),
+            ("75", "75 old", False),
+            ("75", "750 g", False),
+            ("75", "7.5 g", False),
+            ("old", "old m", False),
+        ):
+            with self.subTest(text, shown=shown):
+                takes = partial(lambda shown, batch, value: "" if value else shown, shown)
+                deed = self.type(Field("Number", NAME, takes=takes), text=text, submit=True)
+                self.assertEqual(deed.refused, "" if taken else "not_typed")
+                self.assertEqual(self.enters != [], taken)
+
+    def test_an_editor_that_indents_lines_that_are_indented_already_changes_the_text(self) -> None:
+        """In code that is another meaning."""
+        text = "def f():\n    if x:\n        y\nz"
+        for shown, told in (
+            (text, False),
+            (text.replace("\n", "\r\n"), False),
+            (text.replace("\n", "\r"), False),
+            (text.replace("    ", "\t"), False),
+            ("def f():\n        if x:\n                y\n                z", True),
+            ("def f():\nif x:\ny\nz", True),
+        ):
+            for lines in (text, "a\nb\nc"):
+                shows = shown if lines == text else lines.replace("\n", "\n  ")
+                takes = partial(lambda shows, batch, value: "" if value else shows, shows)
+                editor = Field("Text", NAME, role="document", takes=takes)
+                with mock.patch.object(Fields, "entered", lambda fields: None):
+                    deed = self.type(editor, text=lines)
+                wrong = "is not what was typed: its lines are indented otherwise" in deed.result
+                self.assertEqual(wrong, told and lines == text, deed.result)
+
+    def test_a_pages_field_of_a_number_is_read_too(self) -> None:
+        for takes, refused in (
+            (lambda batch, value: batch, ""),
+            (losing(2, slowly=True), "not_typed"),
+        ):
+            deed = self.type(
+                Field("Amount", NAME, role="spinner", takes=takes), text="1234", submit=True
+            )
+            self.assertEqual((deed.refused, self.enters != []), (refused, not refused), deed.result)
+
+    def test_lines_of_which_enter_made_no_lines_are_not_entered_a_second_time(self) -> None:
+        deed = self.type(Field("Search", NAME), text="one\ntwo")
+        self.assertEqual(self.enters, ["enter: one"], deed.result)
+        self.assertIn("lacks what was typed", deed.result)
+        # In an editor they are lines, of which it may have lost signs.
+        editor = Field("Text", NAME, takes=losing(4))
+        with mock.patch.object(Fields, "entered", lambda fields: editor.insert("\n")):
+            deed = self.type(editor, text="one and two\nthree")
+        self.assertEqual((deed.refused, self.values), ("", ["one and two\nthree"]))
+
+    def test_enter_is_not_pressed_where_another_field_got_a_part_of_the_text(self) -> None:
+        """As where a page gives a field the keyboard once it is loaded."""
+        fields = Field("User", NAME), Field("Search", CITY)
+        deed = self.type(*map(replace, fields), text="annXsmith", submit=True, next_at="X")
+        self.assertEqual((deed.refused, self.enters), ("not_typed", []))
+        self.assertIn(
+            "enter was not pressed, since the keyboard is in 'Search' (edit)", deed.result
+        )
+        # A palette of commands says that its first row has the keyboard.
+        fields = Field("Command", NAME), Field("Save all", CITY, role="list item")
+        deed = self.type(*map(replace, fields), text="saveX", submit=True, next_at="X")
+        self.assertEqual((deed.refused, len(self.enters)), ("", 1))
+        # Fields of one digit each belong together.
+        for name in ("", "Digit {}"):
+            fields = Field(name.format(1), NAME), Field(name.format(2), CITY)
+            deed = self.type(*map(replace, fields), text="1X2", submit=True, next_at="X")
+            self.assertEqual((deed.refused, self.enters), ("", ["enter: 2"]))
+
+    def test_what_came_in_the_place_of_a_field_is_neither_emptied_nor_typed_into_nor_entered(
+        self,
+    ) -> None:
+        """As where a field of a code sends itself: Ctrl+A and Delete would be for all mails of the next page."""
+        for there, left in (
+            (Field("Inbox", AREA, "https://mail.example", "document", fixed=True), True),
+            (Field("", AREA, "https://mail.example", "document", fixed=True), True),
+            (Field("Mails", AREA, None, "list"), True),
+            (Field("", AREA, None, "list"), True),
+            (Field("Continue", NAME, None, "button"), True),
+            (Field("Search mail", NAME, "old words"), True),
+            (Field("Search mail", NAME), True),
+            (None, True),
+            # The field itself, told otherwise; and nothing that is known.
+            (Field("Code, 6 digits", NAME, "123456"), False),
+            (Field("", NAME, "123456", "combo box"), False),
+            (Field("123456", NAME, "123456"), False),  # named by what it holds
+            (Field("Six digits", CITY, "123456", id="c"), False),  # that went down with its page
+            (Field("Page", AREA, None, "window"), False),
+        ):
+            code = Field("Code", NAME, id="c")
+            deed = self.type(
+                code, *[there] * (there is not None), text="123456", submit=True, sends=6
+            )
+            told = self.desktop.log
+            with self.subTest(there=there):
+                self.assertEqual(deed.refused, "not_typed" if left else "", deed.result)
+                self.assertEqual((told[0], len(told)), ("123456", 1 if left else 2))
+
+    def test_a_field_that_is_named_by_what_it_holds_or_that_its_page_moves_is_read(self) -> None:
+        for before, after in (
+            ({"name": "old", "value": "old", "at": (0, 3)}, {"name": "hello"}),
+            ({"name": "Search", "id": "q"}, {"rect": CITY}),
+        ):
+
+            def insert(field: Field, batch: str, after: Any = after) -> None:
+                field.value = batch
+                vars(field).update(after)
+
+            with mock.patch.object(Field, "insert", insert):
+                deed = self.type(Field(**{"rect": NAME, **before}), text="hello", submit=True)
+            self.assertEqual((deed.refused, self.enters), ("", ["enter: hello"]), deed.result)
+            self.assertIn('the field now holds "hello"', deed.result)
+
+    def test_that_nobody_answers_any_more_is_not_told_as_if_nothing_had_the_keyboard(self) -> None:
+        def silent(fields: Fields) -> None:
+            fields.answered = False
+            fields.focus = None
+
+        for happens, refused in (
+            (silent, ""),
+            (lambda fields: setattr(fields, "focus", None), "not_typed"),
+        ):
+            with mock.patch.object(
+                Field, "insert", lambda field, batch, happens=happens: happens(self.desktop)
+            ):
+                deed = self.type(Field("Name", NAME), text="Ann", submit=True)
+            self.assertEqual((deed.refused, len(self.enters)), (refused, not refused))
+            self.assertEqual("no control had the keyboard" in deed.result, bool(refused))
+
+    def test_what_is_greyed_gets_no_text(self) -> None:
+        for place in ({}, {"position": ON_NAME, "element_name": "Name"}):
+            deed = self.type(Field("Name", NAME, greyed=True), text="hello", submit=True, **place)
+            self.assertEqual((deed.refused, self.desktop.log), ("no_field", []))
+            self.assertIn("greyed", deed.result)
 
     def test_what_left_its_field_is_neither_judged_nor_typed_again(self) -> None:
         """A tab, or a field of digits that goes on to the next one by itself."""

@@ -41,6 +41,7 @@ WIDTHS = """
 4:84848 GetTokenInformation
 4:8488 QueryFullProcessImageNameW
 4:88 ReleaseDC GetIconInfo GetWindowRect GetWindowThreadProcessId EnumWindows SetWindowTextW GetConsoleMode
+4:88 GetWindowDisplayAffinity
 4:884 GetWindowTextW GetClassNameW
 4:88444 PeekMessageW
 4:8888 SHCreateItemFromParsingName
