@@ -8967,14 +8967,6 @@ def gate_line_breaks(actuator: Actuator, attempt: Attempt) -> Attempt:
     return attempt
 
 
-def place_name(attempt: Attempt) -> str:
-    """Returns what a person calls the window of an act: Notepad of 'Untitled - Notepad'."""
-    # As it is written into a setting: it is of letters that have no meaning there.
-    window = next(iter(attempt.reached), Window(0, "", "this window"))
-    name = window.title.rpartition(" - ")[2].strip()
-    return site_of(attempt) or (name if re.fullmatch(r"[\w ]{3,40}", name) else window.program)
-
-
 YES_S = 60.0  # for so long a yes is good
 
 
@@ -8991,7 +8983,12 @@ def gate_confirm(actuator: Actuator, attempt: Attempt) -> Attempt:
     wanted = attempt.yes_is_for
     allowed, until = actuator.allowed
     if wanted != allowed or actuator.clock.now() > until:
-        place = place_name(attempt)
+        # What a person calls the window: Notepad of 'Untitled - Notepad'. It goes into a setting, so
+        # it is of letters that have no meaning there.
+        window = next(iter(attempt.reached), Window(0, "", "this window"))
+        name = window.title.rpartition(" - ")[2].strip()
+        is_plain = re.fullmatch(r"[\w ]{3,40}", name) is not None
+        place = site_of(attempt) or (name if is_plain else window.program)
         switch = "; ".join(f"{risk} in *{place}*" for risk in attempt.risks)
         answer = actuator.put(actuator.person.allows, question_about(attempt), switch)
         said = attempt.act.key.title() or said_shortly(attempt)
@@ -13421,12 +13418,12 @@ class ControlCheck:
         if config.vision and config.controls != "list":
             return ""
 
-        def by_use(control: Control) -> tuple[bool, bool, int]:
-            return not control.enabled, not control.focused, rank_of(control)
-
         area = look.frame.area
         lines: dict[str, None] = {}
-        for control in sorted(self.known(look.frame.window), key=by_use):
+        for control in sorted(
+            self.known(look.frame.window),
+            key=lambda one: (not one.enabled, not one.focused, rank_of(one)),
+        ):
             middle = middle_of(control.rect)
             if config.vision and not (control.enabled and rank_of(control) < 3):
                 continue
