@@ -4796,7 +4796,8 @@ CARDS .*\b(card ?number|cvv2?|cvc2?|security code|kartennummer|prufziffer|numero
 ADMIN_TITLES (user account control|benutzerkontensteuerung|windows security$).*
 SAVING \b(saved?|(?<!make )changes|speichern|anderungen|enregistrer|guardar|zapis\w+
     |coxpahиtь|salva\w*|opslaan|spara|andringar\w*|lagre|gem|tallenna\w*|ulozit|kaydet\w*|mentes\w*
-    |modifiche|wijzigingen)\b|保存
+    |modifiche|wijzigingen|luu\w*|simpan\w*|aπoθηkeyσ\w*|שמור\w*|לשמור\w*|salv\w*|spremi\w*
+    |збepeгtи\w*|coxpahиtь\w*|mentes\w*|tallenta\w*|bewaar\w*)\b|保存|저장|บันทึก|حفظ|儲存
 FORMAT_TITLES (format|фopмat|格式).*
 PASSWORD_TITLES .*\b(passwor[dt]|passcode|kennwort|mot de passe|contrasena|haslo|密码).*
 MENUS #32768|combolbox|.*(popup|dropdown|tooltip|menu).*
@@ -4873,7 +4874,7 @@ SYSTEM_SHOWS (?!(explorer|help|tasklist|systeminfo|hostname)\S*\s)(<BUILT_IN>|he
 PATH_SHELLS (powershell\w*|pwsh|bash|zsh|fish|wsl\w*|mintty|git-bash|ubuntu\w*|debian|mingw\d*)
 SHOWN_ARGUMENTS (\s(?!\S*(//|\\\\|::))(-{0,2}(all|s?h|oneline|stat|name-only|l?al?|[1-9]\d*|recurse
     |force|file|directory|name|filter|path|tail|first|last|descending|property|unique|autosize|n)
-    |/(\w|all|[a-z]{2,}(/[\w.*-]+)+)|[\w.*~^:][\w.*~^:\\/,-]*))*
+    |/(\w|all|(var|etc|home|usr|opt|srv|tmp)(/[\w.*-]+)+)|[\w.*~^:][\w.*~^:\\/,-]*))*
 SHELL_SHOWS ((<SYSTEM_SHOWS>|ls|pwd|clear|cat|g(ci|c|l|ps|sv)|tail|head|get-(childitem|content
     |location
     |process|service|date|help|item|command|history)|df|du|free|uptime|uname|id|top|ps|less|more
@@ -4917,7 +4918,7 @@ RENAMING (shift\+)?f2|shift\+f6|<A_CLICK>\(.*\b(rename|umbenennen|renommer|cambi
 TELLS_OTHERS bericht(en)?|skriv|schreib\w*|write|type|messages?|nachricht(en)?|mensajes?|messaggio
     |wiadomosc|comments?|kommentar\w*|repl(y|ies)|antwort\w*
 # Fields that only find something; a field of messages is none, whatever else its name holds.
-FINDING query|(?!.*\b(or|oder|ou|o|eller|of|albo|type|write|schreib\w*|skriv|stuur|comment\w*
+FINDING (?!.*\b(or|oder|ou|o|eller|of|albo|type|write|schreib\w*|skriv|stuur|comment\w*
     |kommentar\w*
     |reply)\b)(search|suche|suchen|durchsuch\w*|find|rechercher|buscar|cerca|zoek|zoeken|pesquisar
     |szukaj)\b.*|(?!.*\b(<TELLS_OTHERS>)\b)((cerca|zoek\w*|sok\w*|sog\w*|pesquis\w*|hledat|hae|ara
@@ -4929,7 +4930,8 @@ SEARCHING <FINDING>|.*(user|benutzer|e-?mail|passwor|ad+ress|url|query|document|
 # Fields of a number that a search narrows by, beside a button that finds.
 NUMBERS (?!.*\b(bid|limit|budget|offer|gebot|puja)\b).*\b(price|preis|prijs|prix|precio|prezzo|cena
     |preco|min(imum)?|max(imum)?|postcode|plz|zip|postleitzahl|code postal|codigo postal|postnummer
-    |tracking|sendungsnummer)\b.*
+    |tracking|sendungsnummer|numer przesylki|cislo zasilky|numero de envio|homep пocилkи
+    |homep otпpabлehия)\b.*
 OPENS (.*\n)?(open|offnen|ouvrir|abrir|otworz|otkpыть|打开)( menu item)?\W*
 FIELD_WORDS .*\b(field|box|input|edit|text|feld|eingabe|campo|champ|open|browse)\b.*|
 DELETE_KEYS (ctrl\+)?(delete|numdecimal)
@@ -5002,7 +5004,9 @@ GOES_ON_SAID .*\b(to|um|pour|para|per|om) (continue|proceed|go on|start|begin|fo
 # What says that no is no way out, and the one answer to a box that only tells something.
 LOST_BY_NO .*\b(sichern|apply|commit|ubernehmen|publish|before|bevor|pending|wait|again|stay|remain
     |contin\w+|bleiben|fortsetzen|rester|seguir|keep|undo|restore|recover\w*|behalten
-    |wiederherstell\w*|garder|conserv\w*|manten\w+|behalla|bewaren|zachowac)\b.*
+    |wiederherstell\w*|garder|conserv\w*|manten\w+|behalla|bewaren|zachowac|behold|beholde|manter
+    |mantenha|coxpahиtь|octabиtь|sailytta|ponechat|megtart|pastra|zadrz|保留|남기|保持|giu
+    |simpan)\w*.*
 WANTS .*\b(want\w*|would like|mochte|souhaite|quiere|vuole|wil|vill|chce|istiyor)\b.*\b(show|display
     |send|use|know|access|control|take|notif\w*|benachrichtig\w*|kamera|camera|mi[ck]\w*|standort
     |location|position|ubicacion|notificaciones|notifiche|localisation|meldingen|aviseringar)\b.*
@@ -5073,7 +5077,8 @@ CALL_SHOWS ((show|open|hide) )?(chat|people|participants|view|more( actions| opt
     |personen|ansicht|weitere aktionen|mehr|notes|notizen|details?|settings|einstellungen|gallery
     |galerie|speaker|apps|calendar|kalender|activity|aktivitat|teams|files|dateien|search|suchen?
     |close|schliessen|cancel|abbrechen|back|zuruck|help|hilfe|minimi[sz]e|maximi[sz]e|restore|info
-    |meeting (info|details)|mute( \S+){,3}|(\S+ ){,2}(stummschalten|stumm)|couper (le son|le micro)
+    |meeting (info|details)|mute( \S+){,3}|(((das|mein) )?mikrofon|mich) (stummschalten|stumm)
+    |couper (le son|le micro)
     |silenciar.*|captions|zoom (in|out)|full ?screen
     |vollbild)
 # What in a window of mails only fetches, shows, leads on or begins a letter.
@@ -5193,11 +5198,11 @@ FILTERS [^.]*filter[^.]*
 CELLS data item|cell|table row
 FIELDS_THERE edit|combo box|document|field
 # A value that a list is narrowed by, with how many have it.
-COUNTED [^;]{1,60}[ (]\d[\d.,]*\)?
+COUNTED [^;]{1,60} \(\d[\d.,]*\)
 # Programs that make and show music, pictures, films, drawings and notes, and games.
 MAKERS (ableton live.*|fl(64)?|cubase\w*|bitwig.*|studio one|musescore\w*|sibelius|dorico\w*
     |guitarpro\w*|virtualdj|traktor.*|rekordbox|serato.*|mixxx|ocenaudio|lightroom|capture ?one
-    |darktable|rawtherapee|reaper|adobe premiere pro|afterfx|resolve|illustrator|indesign|coreldrw
+    |darktable|rawtherapee|coreldrw
     |afphoto|affinity.*|clipstudiopaint|aseprite|kdenlive|shotcut
     |openshot\S*|vegas\d*|camtasia\S*|sweethome3d|radiantviewer|stellarium|winmine|minesweeper
     |solitaire|sol|freecell|spider\w*|mahjong)\.exe
@@ -5206,7 +5211,11 @@ DRAWS (acad|acadlt|librecad|qcad|freecad|bricscad|draftsight|zwcad|rhino|sketchu
     |inventor
     |archicad|qgis\S*|imagej\S*|fiji\S*|geogebra|digikam|figma)\.exe
 # Programs whose commands change an open document only, and can be undone.
-UNDOERS (gimp\S*|inkscape|krita|photoshop|paintdotnet|draw\.io|simpress|sdraw|visio|audacity|wps|et
+PLAYERS (vlc|mpc-\S+|mpv|wmplayer|spotify|applemusic|foobar2000|kindle|calibre|acrord32|acrobat
+    |foxit\w*|sumatrapdf\S*|okular
+    |i_view(32|64)|xnview\w*)\.exe
+UNDOERS <PLAYERS>|(gimp\S*|inkscape|krita|photoshop|paintdotnet|draw\.io|simpress|sdraw|visio
+    |audacity|wps|et
     |wpp)\.exe
 # Programs of which the rules know what they do, or which only show or edit a document.
 KNOWN_PROGRAMS <BROWSERS>|<CHATS>|<MAILS>|<EXPLORER>|<EDITORS>|<STUDIOS>|<TERMINALS>|<START>
@@ -5265,9 +5274,8 @@ FORM_GOES_ON (?!(save|add|edit|insert|import|export|rename|attach|increase|decre
     |agregar|aggiungi|adicionar|dodaj|tilfoj|pridat|hozzaadas|adauga|ekle)\b)(<LOOKS>)
 # Buttons that stand for what they name: numbers, dates, times and shares, as of an appointment.
 AN_ITEM [mhdw]n?\d{1,2}|\d{1,2} ?[a-z]{1,2}|[^$€£¥₽a-z\n]*\d[^$€£¥₽a-z\n]*
-    |[^\n]*, [^\n]*\d:\d\d[^\n]*|\S+ \d{1,3} ?%
+    |[^\n]*, [^\n]*\d:\d\d[^\n]*|x{,3}[sl]
     |([\w-]+,? (den )?)?\d{1,2}\.?( de| of)? \w+\.?,?( de)? (19|20)\d\d|\d{4}年\d.*
-    |\w+ (category|kategorie)
 # Buttons that make a form longer.
 ADDS_A_ROW (add|insert|new) (an? )?(row|line|item|position)|(zeile|position) (hinzufugen|einfugen)
     |neue (zeile|position)|ajouter une ligne|anadir (fila|linea)|dodaj (wiersz|pozycje)
@@ -5363,6 +5371,7 @@ COMMANDS = {
         מחק, हटाएं,
         ลบ""",
     "pay": """
+        구매, 購入,
         приобрести, придбати,
         pay, buy, purchase, subscribe, donate, checkout, check-out, check out, bid, book now,
         book a, book this, book your, book it, book flight, book room, book table, book ticket,
@@ -5481,7 +5490,7 @@ COMMANDS = {
 ANSWERS = {
     "leaves": """
         =più tardi, =plus tard, =más tarde, =mais tarde, =iptal, =storno, =loobu, =tühista,
-        =atšaukti, =atcelt, =anulare, =отказ, =إلغاء الأمر, =otkaži, =hủy bỏ, =zrušiť, =prekliči,
+        =atšaukti, =atcelt, =anulare, =إلغاء الأمر, =otkaži, =hủy bỏ, =zrušiť, =prekliči,
         =renunță, =senare, =senere, =później, =později,
         =daha sonra, =позже, =後で, =稍后, =나중에,
         =close, =schließen, =fermer, =cerrar, =закрыть, =cancel, =later, =not now, =no thanks,
@@ -5500,12 +5509,8 @@ ANSWERS = {
         =nanti, =ภายหลัง, =以后再说, =稍后再说, =暂不, =以後再說, =稍後再說, =今はしない, =다음에,
         =나중에 하기, =anulează,
         =închide, =odustani, =zatvori, =άκυρο, =κλείσιμο, =скасувати, =закрити, =إلغاء, =إغلاق,
-        =ביטול, =סגור, =hủy, =đóng, =bỏ qua, =batal, =tutup, =lewati, =ยกเลิก, =ปิด, =취소, =닫기,
-        =キャンセル, =閉じる, =关闭, =關閉, =bezárás, =omite, =înapoi, =preskoči, =overslaan,
-        =hoppa över,
-        =spring over, =hopp over, =ohita, =pomiń, =přeskočit, =atla, =пропустить, =пропустити,
-        =跳过,
-        =略過, =スキップ, =건너뛰기""",
+        =ביטול, =סגור, =hủy, =đóng, =batal, =tutup, =ยกเลิก, =ปิด, =취소, =닫기,
+        =キャンセル, =閉じる, =关闭, =關閉, =bezárás, =înapoi, =overslaan""",
     "goes ahead": """
         =next, =weiter, =suivant, =siguiente, =dalej, =далее, =下一步, =nästa, =næste, =neste,
         =seuraava, =volgende, =avanti, =próximo, =další, =ileri, =tovább""",
@@ -5532,7 +5537,7 @@ ANSWERS = {
     "refuses": """
         no, nein, non, nie, нет, 否, keep, behalten, don't run, nicht ausführen, nej, nee, não,
         hayır, ei,
-        =nem, =nu, =όχι, =ne, =لا, =לא, =không, =tidak, =아니요, =아니오, =いいえ, =ไม่ใช่, =ไม่,
+        =nem, =όχι, =ne, =لا, =לא, =tidak, =아니요, =아니오, =いいえ, =ไม่ใช่, =ไม่,
         =ні,
         =не""",
     # What bars somebody else, where that one wants to be let and another button would do so.
@@ -5546,6 +5551,8 @@ ANSWERS = {
 # What labels say that only show, find or lead on: by a verb in front or at the end, or as a whole.
 LOOKING = {
     "looks": """
+        all results, all reviews, all photos, all posts, all news, all messages, alle ergebnisse,
+        alle bewertungen, alle bilder, alle nachrichten, läs mer, عرض+, แสดงรายละเอียด, 次へ, 前へ,
         only, nur, seulement, sólo, solamente, alleen, kun, bara, endast, vain, tylko, pouze,
         sadece, только, naar volgende+, naar vorige+, gå til+, gå till+, siirry+, przejdź do+,
         přejít na+, ir a+, vai a+, aller à+, ir para+, gehe zu+, zum nächsten+, zur nächsten+,
@@ -5558,7 +5565,7 @@ LOOKING = {
         =letzter datensatz, =erster datensatz, =nächster datensatz, =vorheriger datensatz, compare,
         read, learn, more, fewer, details, info, information, help, about, next, previous, prev,
         refresh, reload, select, choose, first, last, newest, oldest, newer, older, latest, earlier,
-        later, cheapest, lowest, highest, fastest, closest, all+, related, similar, popular,
+        later, cheapest, lowest, highest, fastest, closest, related, similar, popular,
         recommended, trending, featured, pane, sidebar, tray, history, past, play, listen,
         slideshow, options, specifications, results, summary, timeline, usage, navigation,
         subsection, columns
@@ -5566,85 +5573,84 @@ LOOKING = {
         sortieren, aufklappen, zuklappen, vorschau, ansicht, vergleichen, mehr, weitere, details,
         informationen, hilfe, nächste, nächster, nächstes, vorherige, vorheriger, vorheriges,
         frühere, spätere, neueste, älteste, ältere, ähnliche, verwandte, vergrößern, verkleinern,
-        auswählen, wählen, abspielen, anhören, alle+
+        auswählen, wählen, abspielen, anhören,
         afficher, voir, chercher, rechercher, trouver, filtrer, trier, aperçu, plus d'+, plus de+,
         détails, détail, aide, suivant, suivante, suivants, précédent, précédente, actualiser,
         comparer, agrandir, réduire, choisir
         manage, verwalten, gérer, gestionar, gestisci, beheren, ver, leer, lire, leggi, lees, ler,
-        läs, czytaj, mostrar, buscar, filtrar, ordenar, detalle,
+        czytaj, mostrar, buscar, filtrar, ordenar, detalle,
         detalles, ayuda, siguiente, anterior, comparar, ampliar, elegir
-        mostra, visualizza, vedi, cerca, filtra, ordina, dettagli, aiuto, successivo, precedente,
+        mostra, visualizza, vedi, cerca, filtra, dettagli, aiuto, successivo, precedente,
         aggiorna, confronta, exibir, pesquisar, detalhes, ajuda, próximo, próxima, atualizar
-        toon, bekijk, zoek, zoeken, filteren, sorteer, sorteren, volgende, vorige, vernieuwen, visa,
-        sök, filtrera, sortera, nästa, föregående, detaljer, vis, søg, søk, næste, neste, forrige,
-        näytä, hae, seuraava, edellinen
+        toon, bekijk, zoek, zoeken, filteren, sorteer, sorteren, volgende, vorige, visa,
+        filtrera, sortera, nästa, föregående, detaljer, vis, søg, søk, næste, neste, forrige,
+        näytä, seuraava, edellinen
         pokaż, zobacz, szukaj, filtruj, sortuj, szczegóły, następny, następna, poprzedni,
         poprzednia, odśwież, rozwiń, zwiń, porównaj, pomoc
         zobrazit, hledat, filtrovat, seřadit, další, předchozí, podrobnosti, nápověda
-        göster, görüntüle, ara, filtrele, sırala, sonraki, önceki, ayrıntılar, yardım
+        göster, görüntüle, filtrele, sırala, sonraki, önceki, ayrıntılar, yardım
         показать, посмотреть, подробнее, подробности, поиск, найти, фильтр, сортировать, следующая,
         следующий, предыдущая, предыдущий, обновить, сравнить, справка, показати, переглянути,
         докладніше, пошук, знайти
         拡大, 縮小, 表示, 詳細, 検索, 次へ, 前へ, もっと, 一覧, 地図, 並べ替え, 絞り込, 显示, 查看,
         详情, 详细,
-        搜索, 下一, 上一, 更多, 刷新, 地图, 列表, 筛选, 排序, 보기, 검색, 다음, 이전, 더보기, 상세,
+        搜索, 下一, 上一, 更多, 刷新, 地图, 列表, 筛选, 排序, 보기, 검색, 다음, 더보기, 상세,
         목록, 필터, 정렬, 지도,
-        hide, unfold, unhide, explore, hidden, fit to+, fit page, fit width, start search, skip ad,
-        skip ads, skip intro, full screen, track order, verbergen, ausklappen, einklappen,
-        erweitern, durchsuchen, blättern, lesen, hören, nachlesen, einpassen, neu laden, masquer,
+        unfold, explore, hidden, fit to+, fit page, fit width, start search, skip ad,
+        skip ads, skip intro, full screen, track order, ausklappen, einklappen,
+        durchsuchen, blättern, lesen, hören, nachlesen, einpassen, neu laden,
         consulter, parcourir, déplier, replier, développer, écouter, sélectionner, zoomer,
-        retrouver, visionner, suivantes, précédents, moins de+, cliquez pour+, passer l'annonce,
-        page suivante, page précédente, ocultar, expandir, desplegar, contraer, plegar, escuchar,
+        retrouver, visionner, suivantes, précédents, moins de+, passer l'annonce,
+        page suivante, page précédente, expandir, plegar, escuchar,
         reproducir, seleccionar, explorar, acercar, alejar, siguientes, anteriores, consultar,
-        encontrar, saltar anuncio, omitir anuncio, página siguiente, nascondi, espandi, comprimi,
+        encontrar, saltar anuncio, omitir anuncio, página siguiente, espandi, comprimi,
         riproduci, ascolta, scegli, seleziona, sfoglia, ingrandisci, riduci, consulta, successiva,
-        trova, guarda, salta annuncio, pagina successiva, visualizar, procurar, recolher,
+        trova, salta annuncio, pagina successiva, visualizar, procurar, recolher,
         reproduzir, ouvir, selecionar, escolher, navegar, reduzir, seguinte, pular anúncio,
-        página seguinte, tonen, bekijken, verberg, uitklappen, inklappen, uitvouwen, invouwen,
+        página seguinte, tonen, bekijken, uitklappen, inklappen, uitvouwen, invouwen,
         afspelen, luisteren, lezen, kies, kiezen, vergelijk, vergelijken, bladeren, inzoomen,
-        uitzoomen, advertentie overslaan, dölj, expandera, zooma, spela, lyssna, välj, jämför,
-        bläddra, förstora, förminska, hitta, hoppa över annons, skjul, sorter, udvid, utvid, afspil,
-        lyt, læs, les, vælg, velg, sammenlign, gennemse, finn, spill av, spring over, piilota, etsi,
-        lajittele, järjestä, suodata, laajenna, toista, kuuntele, lue, valitse, vertaa, selaa,
-        ohita mainos, ukryj, wyświetl, wyszukaj, znajdź, odtwórz, słuchaj, wybierz, przeglądaj,
+        uitzoomen, advertentie overslaan, expandera, zooma, lyssna, välj, jämför,
+        bläddra, förstora, förminska, hitta, hoppa över annons, sorter, udvid, utvid, afspil,
+        lyt, læs, les, vælg, velg, sammenlign, gennemse, finn, spill av, spring over, etsi,
+        lajittele, järjestä, suodata, laajenna, kuuntele, lue, valitse, vertaa, selaa,
+        ohita mainos, wyświetl, wyszukaj, znajdź, odtwórz, słuchaj, wybierz, przeglądaj,
         powiększ, pomniejsz, następne, poprzednie, pomiń reklamę, wyczyść filtr, wyczyść filtry,
-        skrýt, najít, řadit, rozbalit, sbalit, přehrát, poslouchat, číst, vybrat, porovnat,
+        najít, řadit, sbalit, přehrát, poslouchat, číst, porovnat,
         procházet, přiblížit, oddálit, přeskočit reklamu, hľadať, zoradiť, ďalšia, predchádzajúci,
-        zbaliť, megjelenítés, megtekintés, elrejtés, keresés, rendezés, szűrés, következő, előző,
-        kibontás, összecsukás, lejátszás, olvasás, kiválasztás, összehasonlítás, tallózás, nagyítás,
-        kicsinyítés, afișează, arată, ascunde, vezi, vizualizează, caută, sortează, filtrează,
+        zbaliť, megjelenítés, megtekintés, keresés, rendezés, szűrés, következő, előző,
+        összecsukás, lejátszás, olvasás, kiválasztás, összehasonlítás, nagyítás,
+        kicsinyítés, afișează, arată, vezi, vizualizează, caută, sortează, filtrează,
         următorul, următoarea, anteriorul, anterioară, extinde, restrânge, redă, ascultă, citește,
-        alege, selectează, compară, răsfoiește, prikaži, sakrij, pogledaj, traži, pretraži, poredaj,
+        alege, selectează, compară, răsfoiește, prikaži, pogledaj, traži, pretraži, poredaj,
         sortiraj, filtriraj, sljedeća, sljedeći, prethodna, prethodni, sledeća, osvježi, osveži,
-        proširi, sažmi, slušaj, čitaj, odaberi, izaberi, usporedi, uporedi, skrij, išči, razvrsti,
-        naslednja, prejšnja, predvajaj, izberi, primerjaj, покажи, скрий, виж, търси, търсене,
-        сортирай, филтрирай, следваща, предишна, разгъни, избери, сравни, скрыть, смотреть,
-        просмотр, просмотреть, искать, сортировка, фильтровать, развернуть, свернуть, воспроизвести,
-        слушать, читать, выбрать, увеличить, уменьшить, сформировать, следующие, пропустить рекламу,
-        на весь экран, сховати, приховати, шукати, сортувати, фільтр, фільтрувати, наступна,
-        наступний, попередня, попередній, оновити, розгорнути, згорнути, відтворити, слухати,
+        proširi, sažmi, slušaj, čitaj, odaberi, izaberi, usporedi, uporedi, išči, razvrsti,
+        naslednja, prejšnja, predvajaj, izberi, primerjaj, покажи, виж, търси, търсене,
+        сортирай, филтрирай, следваща, предишна, разгъни, избери, сравни, смотреть,
+        просмотр, просмотреть, искать, сортировка, фильтровать, свернуть, воспроизвести,
+        слушать, читать, выбрать, следующие, пропустить рекламу,
+        на весь экран, шукати, сортувати, фільтр, фільтрувати, наступна,
+        наступний, попередня, попередній, оновити, згорнути, відтворити, слухати,
         читати, вибрати, обрати, порівняти, відстежити, детальніше, субтитри, на весь екран,
-        εμφάνιση, προβολή, απόκρυψη, αναζήτηση, εύρεση, ταξινόμηση, φίλτρο, φιλτράρισμα, επόμενο,
-        επόμενη, προηγούμενο, προηγούμενη, ανανέωση, ανάπτυξη, σύμπτυξη, αναπαραγωγή, ανάγνωση,
-        επιλογή, σύγκριση, gizle, gör, incele, bul, genişlet, daralt, oynat, dinle, oku, seç,
-        karşılaştır, gözat, yakınlaştır, uzaklaştır, reklamı geç, عرض, إظهار, إخفاء, بحث, البحث,
+        εμφάνιση, προβολή, αναζήτηση, εύρεση, ταξινόμηση, φίλτρο, φιλτράρισμα, επόμενο,
+        επόμενη, προηγούμενο, προηγούμενη, σύμπτυξη, αναπαραγωγή, ανάγνωση,
+        επιλογή, σύγκριση, incele, bul, genişlet, daralt, oynat, dinle, oku, seç,
+        karşılaştır, gözat, yakınlaştır, uzaklaştır, reklamı geç, إظهار, بحث, البحث,
         فرز, ترتيب, تصفية, فلترة, التالي, التالية, السابق, السابقة, توسيع, طي, استماع, قراءة,
         اختيار, مقارنة, تفاصيل, التفاصيل, المزيد, تكبير, تصغير, تخطي, مشاهدة, ملء الشاشة,
-        بملء الشاشة, الترجمة, הצג, הצגה, הסתר, חפש, חיפוש, מיין, מיון, סנן, סינון, הבא, הבאה, הקודם,
+        بملء الشاشة, الترجمة, הצג, הצגה, חפש, חיפוש, מיין, מיון, סנן, סינון, הבא, הבאה, הקודם,
         הקודמת, רענן, הרחב, כווץ, נגן, האזן, בחר, השווה, פרטים, מסך מלא, כתוביות, نمایش, جستجو,
-        فیلتر, بعدی, قبلی, مشاهده, پخش, انتخاب, مقایسه, جزئیات, بیشتر, تمام صفحه, xem, hiển thị, ẩn,
+        فیلتر, بعدی, قبلی, مشاهده, انتخاب, مقایسه, جزئیات, بیشتر, تمام صفحه, xem, hiển thị,
         tìm kiếm, tìm, sắp xếp, lọc, tiếp theo, kế tiếp, làm mới, mở rộng, thu gọn, nghe, đọc, chọn,
-        so sánh, lihat, tampilkan, sembunyikan, cari, urutkan, saring, berikutnya, selanjutnya,
-        sebelumnya, muat ulang, perluas, ciutkan, putar, dengarkan, baca, pilih, bandingkan,
-        lewati iklan, papar, seterusnya, देखें, दिखाएं, छिपाएं, खोजें, फ़िल्टर, अगला, अगली, पिछला,
-        पिछली, सुनें, पढ़ें, चुनें, क्रमबद्ध, แสดง, ค้นหา, เรียงลำดับ, จัดเรียง, ตัวกรอง, ถัดไป,
+        so sánh, lihat, tampilkan, cari, urutkan, saring, berikutnya, selanjutnya,
+        sebelumnya, muat ulang, perluas, ciutkan, dengarkan, baca, pilih, bandingkan,
+        lewati iklan, papar, seterusnya, देखें, दिखाएं, खोजें, फ़िल्टर, अगला, अगली, पिछला,
+        पिछली, सुनें, पढ़ें, चुनें, क्रमबद्ध, ค้นหา, เรียงลำดับ, จัดเรียง, ตัวกรอง, ถัดไป,
         ก่อนหน้า, รีเฟรช, ขยาย, เลือก, เปรียบเทียบ, รายละเอียด, เพิ่มเติม, เต็มจอ, ข้ามโฆษณา,
-        非表示,
-        探す, 次の, 前の, 比較, 折りたた, 全画面, 字幕, 再読み込み, 絞り込み, 並び替え, 読む, 聴く,
-        見る, 隐藏, 查找, 展开, 收起, 折叠, 播放, 选择,
-        比较, 对比, 放大, 缩小, 全屏, 阅读, 閱讀, 跳过广告, 浏览, 顯示, 隱藏, 檢視, 搜尋, 尋找,
+        探す, 比較, 折りたた, 全画面, 字幕, 再読み込み, 絞り込み, 並び替え,
+        查找, 展开, 收起, 折叠, 播放,
+        比较, 对比, 全屏, 跳过广告, 浏览, 顯示, 檢視, 搜尋, 尋找,
         篩選, 重新整理,
-        收合, 選擇, 全螢幕, 略過廣告, 숨기기, 보이기, 찾기,
+        收合, 全螢幕, 略過廣告, 보이기, 찾기,
         새로고침, 펼치기, 접기, 자세히, 확대, 축소, 전체화면, 전체 화면, 광고 건너뛰기, 둘러보기,
         자막""",
     "leads": """
@@ -5657,6 +5663,24 @@ LOOKING = {
         =appliquer, =répondre, =transférer, =se connecter, =copier, =aplicar, =responder, =reenviar,
         =iniciar sesión, =copiar, =applica, =rispondi, =accedi, =entrar, =inloggen""",
     "whole": """
+        =minimieren, =maximieren, =wiederherstellen, =putar, =gif, =emojis,
+        =chapter, =season, =episode, =slide, =kapitel, =staffel, =folge, =folie, =hide, =läs, =hae,
+        =sök, =이전, =vernieuwen, =ordina, ordina per+, =zurück, =spela,
+        =toista, =แสดง, =放大, =缩小, =选择, =選擇, =阅读全文, =閱讀全文, =关闭, =chapter, =season,
+        =episode, =slide, =kapitel, =staffel, =folge, =folie,
+        =unread, =focused,
+        =other, =work week, =open menu, =close menu, =main menu, =google apps, =support,
+        =chat replay, =theater mode, =dark mode, =light mode, =language, =english, =side panel,
+        =immersive reader, =size chart, =check availability, =hint, =check answer, chapter+,
+        season+, episode+, slide+, =satellite, =transit, =traffic, =terrain, =your location, =raw,
+        =blame, =code, =ytd, =radar, =weather, =media, =emoji, =communities, =archived,
+        scroll down, scroll up, =large gallery, =open chat, =queue, =your library,
+        =friend activity, =what's new, =go forward, =autoplay is on, =autoplay is off,
+        closed captions, =ungelesen, =relevant, =sonstige, =suchoptionen, =arbeitswoche,
+        =menü öffnen, =menü schließen, =hauptmenü, =google-apps, =weiterlesen, =sprache,
+        =dunkelmodus, =größentabelle, =verfügbarkeit prüfen, =technische daten, =filialfinder,
+        =erklären, =lösung, =medien, =archiviert, =kontaktinfo, nach unten scrollen,
+        nach oben scrollen, =aktivität, =kanäle, =chat öffnen, kapitel+, staffel+, folge+, folie+,
         =log, =protokoll, =protokol, =napló, =журнал, =dziennik, =logg, =registro, =journal,
         =logboek,
         =likes, =personer, =personas, =persone, =pessoas, =osoby, =lidé, =люди, =galeri, =galería,
@@ -5664,7 +5688,7 @@ LOOKING = {
         =galleria, =galeria, =galerij, =галерея, =聊天记录, =聊天紀錄, =peserta, =pembicara,
         =sprecher,
         =ok, =okay, =got it, =back, =go back, back to+, =close, =cancel, =dismiss, =skip, =less,
-        =not now, =no thanks, =maybe later, go to+, skip to+, jump to+, scroll to+, up to,
+        =not now, =no thanks, =maybe later, go to+, skip to+, jump to+, scroll to+,
         close window, close tab, close tabs, close dialog, close menu, close panel, close pane,
         close popup, close pop-up, close preview, close search, close filter, close filters,
         close sidebar, close message, close image, close video, close player, close details,
@@ -5690,7 +5714,7 @@ LOOKING = {
         =popularity, =people, =size guide, =top, =listen, =play, =read aloud, =read more, =home,
         =inbox, =dashboard, =profile, =account, =statistics, =contents, =up, =down, =left, =right,
         ..., =vm, =file info
-        verstanden, =neuer tab, zurück, zurück zu+, =schließen, fenster schließen, tab schließen,
+        verstanden, =neuer tab, zurück zu+, =schließen, fenster schließen, tab schließen,
         dialog schließen, =abbrechen, =überspringen, =weniger, =jetzt nicht, =nein danke, =weiter,
         =gehe zu, mehr laden, weitere laden, =mehr, =eigenschaften, =optionen, =einstellungen, =neu,
         =menü, =aktionen, =vollbild, =ganzer bildschirm, =seitenansicht, =abrufen,
@@ -5715,7 +5739,7 @@ LOOKING = {
         =zpět, =zavřít, =zrušit, =více, více+, =seznam, =geri, =kapat, =vazgeç, daha fazla+,
         =daha fazla, =harita, =liste
         =назад, =закрыть, =отмена, =далее, =ещё, =больше, =карта, =список, =закрити, =далі, 戻る,
-        閉じる, 返回, 关闭, 닫기,
+        閉じる, 返回, 닫기,
         =hourly, =hours, =nearby, =following, =date grid, =price graph, =participants, =members,
         =attendees, =guests, =followers, =comments, =replies, =reviews, =photos, =videos, =images,
         =images only, =files, =folders, =documents, =downloads, =library, =playlists, =albums,
@@ -5725,7 +5749,7 @@ LOOKING = {
         =status, =newest, =oldest, =cheapest, =subtitles, =captions, =speed, =quality, =legend,
         =layers, =outline, =bullet list, =properties pane, =expand all, =collapse all, =high to low,
         =low to high, =ledger, =agenda, =directions, =departures, =arrivals, =times, =prices,
-        =ranking, =standings, =lineup, =schedule, =timetable, =syllabus, =chapters, =page, =pages,
+        =ranking, =standings, =lineup, =timetable, =syllabus, =chapters, =pages,
         =results, =answers, =glossary, =dictionary, =keyboard shortcuts, =mitglieder, =gäste,
         =kommentare, =bewertungen, =dateien, =ordner, =dokumente, =bibliothek, =favoriten,
         =lesezeichen, =mitteilungen, =benachrichtigungen, =kontakte, =anrufe, =neuigkeiten,
@@ -5779,7 +5803,7 @@ LOOKING = {
         =stažené, =oblíbené, =oznámení, =novinky, =velikost, =název, =názov, =časy, =odjezdy,
         =příjezdy, =výsledky, =kapitoly, =stránky, =nejnovější, =nejlevnější, =vše, =všechny,
         =titulky, =nastavení, =nastavenia, =kalendář, =popis, =historie, =domů, =přeskočit,
-        =později, =publikováno, =späť, =zavrieť, =tegnap, =holnap, =nap, =hét, =hónap, =év, =térkép,
+        =později, =publikováno, =späť, =zavrieť, =tegnap, =holnap, =hét, =hónap, =év, =térkép,
         =táblázat, =képek, =videók, =hozzászólások, =vélemények, =tagok, =résztvevők, =fájlok,
         =mappák, =dokumentumok, =kedvencek, =értesítések, =névjegyek, =hírek, =méret, =név,
         =útvonal, =eredmények, =oldalak, =legújabb, =legolcsóbb, =összes, =beállítások, =naptár,
@@ -5793,7 +5817,7 @@ LOOKING = {
         =vijesti, =veličina, =naziv, =cijena, =rezultati, =sve, =izbornik, =postavke, =povijest,
         =natrag, =zatvori, =odustani, =preskoči, =kasnije, =danes, =nazaj, =zapri, =prekliči,
         =nastavitve, =koledar, =meni, =днес, =седмица, =месец, =списък, =снимки, =коментари,
-        =настройки, =календар, =профил, =меню, =затвори, =отказ, =пропусни, =по-късно, =сегодня,
+        =настройки, =календар, =профил, =меню, =затвори, =пропусни, =по-късно, =сегодня,
         =вчера, =завтра, =день, =неделя, =месяц, =год, =таблица, =график, =диаграмма, =фото, =видео,
         =комментарии, =отзывы, =участники, =файлы, =папки, =документы, =загрузки, =избранное,
         =уведомления, =контакты, =новости, =категории, =размер, =дата, =имя, =название, =цена,
@@ -5842,7 +5866,7 @@ LOOKING = {
         =ミュート, =今天, =昨天, =明天, =周, =地图,
         =照片, =图片, =视频, =评论, =成员, =参与者, =文件, =文件夹, =文档, =下载内容, =收藏,
         =联系人, =新闻, =大小, =日期, =名称, =价格,
-        =路线, =结果, =全部, =个人资料, =菜单, =设置, =日历, =描述, =历史记录, =首页, =取消, =跳过,
+        =路线, =结果, =全部, =个人资料, =菜单, =设置, =日历, =描述, =历史记录, =首页, =跳过,
         =稍后, =以后再说, =最新, =暂停, =静音,
         =字幕, =地圖, =圖片, =影片, =留言, =成員, =檔案, =資料夾, =行事曆, =歷史記錄, =首頁, =略過,
         =稍後, =오늘, =어제, =내일, =일, =주,
@@ -5860,7 +5884,7 @@ LOOKING = {
         =detalji, =cijeli zaslon, =полный экран, =φίλτρα, =λεπτομέρειες, =περισσότερα, =υπότιτλοι,
         =πλήρης οθόνη, =altyazılar, =tam ekran, =bộ lọc, =chi tiết, =toàn màn hình, =phụ đề,
         =lainnya, =selengkapnya, =layar penuh, =never allow, =nie zulassen, =ne jamais autoriser,
-        =nunca permitir, =non consentire mai, =nooit toestaan, =from, =received, =von, =empfänger,
+        =nunca permitir, =non consentire mai, =nooit toestaan, =from, =von, =empfänger,
         =expéditeur, =reçu, =erhalten, =de, =remitente, =eine woche vor, =eine woche zurück,
         =einen monat vor, =einen monat zurück, =einen tag vor, =einen tag zurück, =nächster tag,
         =semaine suivante""",
@@ -6087,9 +6111,8 @@ PREFERENCES (.*\b)?(privacy|privatsphare|billing|notifications?|who can .*|secur
 # Words of buttons that find what was chosen before, and of what steers what plays.
 FINDS search|find|zoek(en)?|szukaj|cerca|pesquisar|hledat|show(?! (more|less|menu
     |all|details|password)\b)|go(?! (to|back|home)\b)|suche|suchen|finden?|zeigen?|anzeigen|los
-    |(re)?cherche[rz]|trouver|afficher|voir|buscar|encontrar|mostrar|ver|track|look ?up|vyhledat|hae
-    |sok|sog
-    |cauta|ara|znajdz|пoиck|haиtи|зhaиtи|biдcteжиtи
+    |(re)?cherche[rz]|trouver|afficher|voir|buscar|encontrar|mostrar|ver|look ?up|vyhledat|znajdz
+    |пoиck|haиtи|зhaиtи|biдcteжиtи
 LEADS_ON (.*; )?((<TAKES_OVER>|ok)|(?![^;]*\b(tabs?|onglets?|pestanas?|google
     |url)\b)((<FINDS>)\b[^;]*|[^;]*\s(<FINDS>)\W*|[^;]*(検索|搜索|搜尋|검색)))(; .*)?
 PLAYS seek\w*|scrub\w*|progress|volume|playback|lautstarke|fortschritt|wiedergabe|progression
@@ -6396,9 +6419,8 @@ def only_looks(label: str, about: str) -> str:
         elif clause.strip():
             first = clause.split()[0]
             found = said_by(clause, "looks")
-            begins = "looks" in said_by(first, "looks")
             bids_more = re.match(PATTERNS["VERBS"], clause.strip()) or said_by(first, "acts")
-            if "whole" in found or begins or ("looks" in found and not bids_more):
+            if "whole" in found or ("looks" in found and (first == "sort" or not bids_more)):
                 looks = looks or "yes"
             elif "leads" in found:
                 looks = "leads"
@@ -6432,6 +6454,8 @@ answer | dialog=asks | does=<A_CLICK>|space | in=(?!tabs?$|checkbox|radio|text|l
 answer | dialog=asks | text=.+
 answer | unanswered=yes | dialog=|line | does=<A_CLICK> | label=<AGREEING>
 answer | dialog=|line|asks | does=<PRESSING> | program=<WARDENS>
+answer | decides=yes | does=<A_CLICK>|space | in=(split )?button | owned=yes
+     | label=(?!(.*\n)?(<FORM_GOES_ON>)$).+
 answer | decides=yes | does=<A_CLICK>|space | in=(split )?button | looks=|leads
      | label=(?!(.*\n)?(<FORM_GOES_ON>)$).+
 answer | decides=yes | does=<A_CLICK>|space | in=(split )?button | control=unnamed | label=
@@ -6581,7 +6605,7 @@ share | title=(\w+\s)?(share|sharing|teilen|freigeb\w*|freigabe|partag\w*|compar
      | program=(?!<BROWSERS>|<EDITORS>|<MAILS>|<EXPLORER>).* | does=<A_CLICK>|enter|space
      | in=(list|menu) item|(split )?button|link | control=(?!<LEAVING>$).+
 share | program=<CHATS>|(obs(32|64)?|streamlabs.*|xsplit.*)\.exe | does=<A_CLICK>|enter|space
-     | dialog=(?!left).* | label=(.*\n)?(?!mute\b|.*stumm)(<SCREENS>)
+     | dialog=(?!left).* | label=(.*\n)?(?!mute\b|stummschalt|mikrofon stumm)(<SCREENS>)
      | in=(split )?button|(list|menu) item|tab|image|pane|group|
 share | program=<CHATS> | title=<CALLS> | does=<A_CLICK>|enter|space | dialog=(?!left).*
      | in=(split )?button|(list|menu) item | control=(?!(<CALL_SHOWS>)\W*(,.*)?$).+
@@ -6616,7 +6640,6 @@ share | text=.+ | named= | line=<ADDRESSEE> | title=<RULES>
 install | bidden= | title=(.*\W)?(set-?up|install\w*|uninstall\w*|wizard|update\w*|assistent
     |einrichtung\w*|deinstall\w*|assistant|asistente)\b.* | does=<A_CLICK>|enter|space
      | in=(split )?button | label=(.*\n)?<GOES_ON_THERE>\W* | program=(?!<EDITORS>).*
-     | about=(?!.*\b(welcome|willkommen|bienvenu|bienvenid|benvenut|witaj|velkommen|valkommen)).*
 install | does=<A_CLICK>|enter|space | in=(split )?button
      | about=.*\b(ready to (install|uninstall|remove|delete|update|format|begin|start)|(click|press
     |choose)\W?(install|next|finish|start|ok)\W? to (?!continue)|bereit (zur|zum) \w+|(bereit
@@ -6662,7 +6685,7 @@ unknown | bidden= | program=<BROWSERS>|<CHATS>|<MAILS> | does=<A_CLICK>|space | 
      | in=(split )?button | looks=
 unknown | wanted= | looks= | does=<PRESSES>|enter|space
      | in=(split )?button|menu item|control|switch
-     | dialog=(?!left).* | owned= | program=(?!<EXPLORER>|<EDITORS>|<UNDOERS>).*
+     | dialog=(?!left).* | owned= | program=(?!<EXPLORER>|<EDITORS>|<UNDOERS>|<MAILS>).*
      | label=(?!(.*\n)?(<LOOKS>|<DONE>|<ADDS_A_ROW>|<AN_ITEM>)$).+
 unknown | bidden= | program=<BROWSERS>|<CHATS>|<MAILS> | does=<PRESSES>|enter|space | acts=yes
      | in=image|text|group | dialog=(?!left).* | label=(.*\n)?(\S+ ){,5}\S+
@@ -6759,7 +6782,7 @@ run | program=<STUDIOS> | does=((ctrl|shift)\+)?f5|f[89]|(ctrl\+)?shift\+f10|ctr
     |shift\+enter|alt\+shift\+(e|f9|f10)
 run | program=<STUDIOS> | does=ctrl\+enter | holds=(?!<READS_ONLY>$).+
 run | program=<STUDIOS> | does=ctrl\+enter | holds= | line=(?!<READS_ONLY>$).*
-file | text=.+ | named= | control=<STARTED> | program=(?!<DRAWS>).*
+file | text=(?!['_.]*(zoom|z|pan|regen|redraw)( [aewp])?\n?$).+ | named= | control=<STARTED>
 file | text=.+ | named= | program=<EXPLORER> | in=edit|field | control=(?!<SEARCHING>).* | runner=
      | line=<RUNNABLE>
 file | does=ctrl\+(shift\+)?s | file=<SCRIPT_TITLES> | program=(?!<BROWSERS>|<MAILS>).*
@@ -6837,12 +6860,14 @@ answer | bidden= | about=<AGREED_TO> | in=(split )?button|(hyper)?link | does=<P
 share | title=(add|assign|invite|grant) (\S+ ){,2}(members?|users?|owners?|roles?|people|access)\b.*
      | program=<BROWSERS> | in=(split )?button | does=<A_CLICK>|enter|space | dialog=(?!left).*
      | label=(.*\n)?(select|add|assign|save|done|finish|<OKAY>)\W*
+unknown | bidden= | title=<WEIGHTY> | program=<BROWSERS> | in=checkbox|switch | does=<PRESSES>|space
 unknown | bidden= | program=<BROWSERS> | in=checkbox|switch | does=<PRESSES>|space
      | control=.*\b(activ[eoa]?|ativ[oa]|aktiv|enabled|public|visible|sichtbar|published)\b.*
 install | program=<EDITORS> | in=(split )?button | does=<A_CLICK>|enter|space | dialog=(?!left).*
      | about=<MACROS_OFF> | looks=|leads | label=.+
 run | program=msaccess\.exe | in=(list|tree) item | does=(double|triple)_click|enter
      | label=(?!(.*\n)?(tbl|frm|rpt|tab|form)).+
+weighty | program=<LEDGERS> | in=button | does=<A_CLICK>|space | label=(.*\n)?(close|schliessen)
 weighty | program=<LEDGERS> | in=tree item | does=(double|triple)_click|enter
 share | program=<CHATS> | in=(list|tree) item|tab | does=<PRESSES>|enter
      | control=.*\b(voice channel|sprachkanal|salon vocal|canal de voz|canale vocale|talekanal
@@ -7103,14 +7128,14 @@ unknown | program=<DRAWS> | does=<PRESSES>|drag | acts= | in=button|tab|slider|t
 unknown | program=<DRAWS> | does=ctrl\+\d
 unknown | program=<DRAWS> | in=slider
 unknown | program=<LEDGERS> | label=(.*\n)?[mhdw]n?\d{1,2}
-unknown | plain= | bidden= | wanted=yes | acts= | in=(split )?button|menu item
-     | label=(.*\n)?\S+( \S+)?
+unknown | program=taskmgr\.exe | label=(.*\n)?\S+ \d{1,3} ?%
+unknown | program=<MAILS> | acts= | label=(.*\n)?\w+ (category|kategorie)
 unknown | in=checkbox | control=<COUNTED> | about=(.*; )?<COUNTED>; (.*; )?<COUNTED>(; .*)?
 unknown | title=minecraft.* | in= | does=(shift\+)?[a-z]|space|up|down|left|right
 send | title=<MAPS> | program=<BROWSERS> | enters=yes | unsent= | in=edit|combo box
-send | bidden= | unsent= | enters=yes | line=[^?].* | program=<BROWSERS> | about=<LEADS_ON>
 answer | program=<EDITORS> | about=.*\b(continu\w* search\w*|weitersuchen|suche fortsetzen)\b.*
-move | title=<MAPS> | does=drag | program=<BROWSERS> | in=custom|control|pane|image|document|group
+move | title=.*\b(google|bing|apple) (maps|karten)\b.* | does=drag | program=<BROWSERS>
+     | in=custom|control | control=map|karte|carte|mapa|mappa|kart|kaart
 unknown | program=<MAKERS> | in=pane|slider|image|group
      | does=drag|space|(shift\+)?[a-z]|ctrl\+([zydc]|plus|minus|[-=0]|numadd|numsubtract)
 move | program=<MAKERS> | does=drag | across=
@@ -7268,6 +7293,10 @@ def is_left(
         asked = " ".join(text for text in about.split(";") if "?" in text)
         if not said_by(asked, "commands"):
             return True
+    # The word for closing or cancelling may be the answer, as to "Close the account?".
+    asked = " ".join(text for text in about.split(";") if re.search(r"\?|吗|か\W*$|까\W*$", text))
+    if "leaves" in said and label[: max(len(label) * 2 // 3, 2)] in asked:
+        return False
     label = label.removesuffix(" switch")
     if len(label) < 3:  # such as OK, which is told from other words by the one in front
         named = [f"{word} {label}" for word in ANSWERING_WORDS]
@@ -7275,7 +7304,8 @@ def is_left(
     if "leaves" in said or has_form("NO_THANKS", label):
         return True
     behind = ANSWERING_WORDS if asks and f'"{label}"' not in attempt.task.lower() else ()
-    permits = facts["bidden"] or not acts(label)  # one that only asks permits nothing
+    # One that only asks permits nothing that may do more.
+    permits = facts["bidden"] or (facts["plain"] and not acts(label))
     return bool(permits) and is_in_task(label, attempt.task, behind)
 
 
@@ -8983,8 +9013,8 @@ def gate_confirm(actuator: Actuator, attempt: Attempt) -> Attempt:
     wanted = attempt.yes_is_for
     allowed, until = actuator.allowed
     if wanted != allowed or actuator.clock.now() > until:
-        # What a person calls the window: Notepad of 'Untitled - Notepad'. It goes into a setting, so
-        # it is of letters that have no meaning there.
+        # What a person calls the window: Notepad of 'Untitled - Notepad'. As it goes into a
+        # setting, it is of letters that have no meaning there.
         window = next(iter(attempt.reached), Window(0, "", "this window"))
         name = window.title.rpartition(" - ")[2].strip()
         is_plain = re.fullmatch(r"[\w ]{3,40}", name) is not None
