@@ -5073,7 +5073,8 @@ SCREENS (((the|my|your|whole|entire|full|ganzer?|gesamter|mon|toda la) )?(tout l
     |record\w*|aufzeichn\w*|aufnahme)\b.*)
 CALLS .*\b(meeting|call|huddle|besprechung|anruf|reunion|appel|llamada|webinar|conference
     |konferenz)\b.*
-CALL_SHOWS ((show|open|hide) )?(chat|people|participants|view|more( actions| options)?|teilnehmer
+CALL_SHOWS ((show|open|hide)( the)? )?(chat|people|participants( list)?|view|more( actions
+    | options)?|teilnehmer
     |personen|ansicht|weitere aktionen|mehr|notes|notizen|details?|settings|einstellungen|gallery
     |galerie|speaker|apps|calendar|kalender|activity|aktivitat|teams|files|dateien|search|suchen?
     |close|schliessen|cancel|abbrechen|back|zuruck|help|hilfe|minimi[sz]e|maximi[sz]e|restore|info
@@ -5654,6 +5655,8 @@ LOOKING = {
         새로고침, 펼치기, 접기, 자세히, 확대, 축소, 전체화면, 전체 화면, 광고 건너뛰기, 둘러보기,
         자막""",
     "leads": """
+        =utwórz, =napisz, =redactar, =scrivi, =escrever, =opstellen, =skriv, =nouveau message,
+        =написать, =作成, =写信, =寫信, =oluştur, =napsat, =levélírás,
         =apply, =reply, =forward, =compose, =sign in, =log in, =login, =log on, =pause, =mute,
         =unmute, =restore, =restore down, =copy, skip+, =skip, watch video, start video,
         start search, run search, =retry, =try again, stop loading+, change language, change date,
@@ -6037,7 +6040,8 @@ ORDERS (?=\S+ \S)(?=(\S+ ){,5}\S+$)<BEGINS>(((please|bitte)\s)?<VERBS>(?![^,;:!?
 # Where Windows tells nothing but the window, and only the model says what is there.
 UNTOLD |pane|window|group|field
 COOKIES .*\b((respe[ck]t\w*|value|care about|schatzen) (ihre|deine|your|votre|tu) (privatsphare
-    |privacy|vie privee|privacidad)|cookies?|consent|privacy choices|datenschutz\w*|tracking
+    |privacy|vie privee|privacidad)|cookies?|consent|privacy choices|privacy-instellingen
+    |datenschutz\w*|tracking
     |einwilligung\w*|informasjonskapsler|evast\w+|kapsler|gallet\w*|soubory cookie|ciasteczk\w*
     |cerez\w*)\b.*
 # What answers a banner, as one about cookies.
