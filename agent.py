@@ -5137,6 +5137,9 @@ REMOTES (mstsc|msrdc\w*|vmware\w*|vmconnect|virtualboxvm|wfica32|cdviewer|anydes
     |\w{,20}vnc\w{,20}|rustdesk|quickassist|parsecd?)\.exe
 SAFES (keepass|1password|bitwarden|lastpass|dashlane|enpass|roboform|winauth|authy).*\.exe
 ARCHIVERS (7zfm|winrar|peazip|bandizip)\.exe
+DATABASES (heidisql|dbeaver|navicat\w*|tableplus|ssms|mysqlworkbench|pgadmin4|db browser.*|msaccess
+    |beekeeper.*|toad
+    |sqldeveloper\w*)\.exe
 FILERS (totalcmd\w*|doublecmd|far|7zfm|winrar|peazip|bandizip|filezilla|winscp|xyplorer\w*
     |xplorer2\w*|dopus|freecommander\w*|q-dir\w*|everything\w*|onecommander|multicommander|files
     |explorer\+\+|te64|salamand|fman|wiztree\w*|treesize\w*)\.exe
@@ -5552,6 +5555,7 @@ ANSWERS = {
 # What labels say that only show, find or lead on: by a verb in front or at the end, or as a whole.
 LOOKING = {
     "looks": """
+        gehe zur+, gehe zum+,
         all results, all reviews, all photos, all posts, all news, all messages, alle ergebnisse,
         alle bewertungen, alle bilder, alle nachrichten, läs mer, عرض+, แสดงรายละเอียด, 次へ, 前へ,
         only, nur, seulement, sólo, solamente, alleen, kun, bara, endast, vain, tylko, pouze,
@@ -6528,7 +6532,9 @@ share | does=drag | across=yes | inner=yes | in=window|pane
 pay | label=(yes|ok|continue|weiter|place|confirm\w*|bestatigen|确认)\b.*[$€£¥₽].*
 send | enters=yes | program=<CHATS> | control=(?!<FINDING>).*
 send | enters=yes | program=<BROWSERS> | in=edit | control=(?!<SEARCHING>|<NUMBERS>).*
-send | enters=yes | program=<BROWSERS> | in=edit | control=<NUMBERS> | about=(?!<LEADS_ON>$).*
+send | enters=yes | program=<BROWSERS> | in=edit | control=<NUMBERS>
+     | about=(?!<LEADS_ON>$|(.*; )?(track|verfolgen|suivre|rastrear|traccia|sledovat|sledz
+    |biдcteжиtи)(; .*)?$).*
 send | enters=yes | program=<BROWSERS> | title=<CHAT_TITLES> | control=(?!<FINDING>).*
 send | unsent=yes | enters=yes | runner=(?!web).* | control=(?!<SEARCHING>).+
 send | unsent=yes | enters=yes | runner=(?!web).* | control=(?!<FINDING>).+
@@ -6817,6 +6823,7 @@ weighty | program=<LEDGERS> | does=ctrl\+s|ctrl\+shift\+[sp]|(shift\+)?f([25689]
 weighty | program=<LEDGERS> | does=<A_CLICK>|space | in=(split )?button|menu item
      | dialog=(?!left).* | looks=|leads | label=(?!(.*\n)?[mhdw]n?\d{,2}$).+
 weighty | program=<REMOTES> | does=<A_CLICK>|enter|space | in=(split )?button | dialog=(?!left).*
+     | looks=|leads
 weighty | program=<REMOTES> | in=<UNTOLD>|image|control | does=<PRESSES>|drag|space|(shift\+)?.|win
     |win\+.*|alt\+(?!tab$).*|ctrl\+(?!([acf]|home|end|tab)$).+|f\d+|backspace|insert
 weighty | program=<REMOTES> | in=<UNTOLD>|image|control | text=.+ | named=
@@ -6872,10 +6879,19 @@ install | program=<EDITORS> | in=(split )?button | does=<A_CLICK>|enter|space | 
 run | program=msaccess\.exe | in=(list|tree) item | does=(double|triple)_click|enter
      | label=(?!(.*\n)?(tbl|frm|rpt|tab|form)).+
 weighty | program=<LEDGERS> | in=button | does=<A_CLICK>|space | label=(.*\n)?(close|schliessen)
+delete | text=.+ | in=document | program=<BROWSERS> | control=<MAIL_TITLES>
+send | title=.*\b(instagram|facebook|tiktok|tinder|bumble|hinge)\b.* | in=image
+     | does=(double|triple)_click
+send | title=.*\b(tinder|bumble|hinge)\b.* | in=(?!<FIELDS_THERE>).* | does=left|right|up|down
+answer | enters=yes | holds=(?is).*\b(press enter|enter) to (confirm|delete|remove|continue
+    |process)\b.*
+overwrite | program=<DATABASES> | in=<CELLS> | text=.+ | named=
+overwrite | program=<DATABASES> | in=edit | control=unnamed | text=.+ | named=
 weighty | program=<LEDGERS> | in=tree item | does=(double|triple)_click|enter
 share | program=<CHATS> | in=(list|tree) item|tab | does=<PRESSES>|enter
      | control=.*\b(voice channel|sprachkanal|salon vocal|canal de voz|canale vocale|talekanal
-    |spraakkanaal|kanal glosowy)\b.*
+    |spraakkanaal|kanal glosowy|음성 채널|ホイスチャンネル|语音频道|語音頻道|гoлocoboи kahaл
+    |ses kanali|hlasovy kanal|puhekanava|rostkanal|hangcsatorna|canal vocal)\b.*
 send | program=<CHATS> | in=image|list item | does=<PRESSES>|enter
      | about=(.*; )?((search|suche|rechercher|buscar)\b[^;]*\b(tenor|giphy|gifs?)|trending gifs)\b.*
 share | program=<BROWSERS>|<CHATS> | title=<ASSISTANTS> | text=.{40,} | named=
