@@ -1609,6 +1609,7 @@ class ActionRecord(Record, kind="action"):
     reasoning: str = ""  # why the model wanted it
     evidence: str = ""  # of a report on the present goal
     claims: bool | None = None  # that the whole task is done
+    unproven: bool | None = None  # whether that was claimed, and not confirmed
     known: str = ""
     way: int | None = None  # as in Act
 
@@ -7836,7 +7837,12 @@ def question_about(attempt: Attempt) -> str:
     act = attempt.act
     said = said_shortly(attempt)
     field_there = attempt.focused
-    if act.types and field_there:
+    # A letter answers a message box, whichever of its buttons has the keyboard.
+    letter = re.fullmatch(r"\S+", act.text) or re.fullmatch(r"(?i)(alt\+)?\w", act.key)
+    takes_text = field_there is not None and field_there.role in FIELDS
+    if letter and "answer" in attempt.risks and not takes_text:
+        said += ", where a letter presses the button that it belongs to,"
+    elif act.types and field_there:
         said += " on"
         if field_there.name:
             said += f" {in_quotes(field_there.name, 60)}"
@@ -12579,8 +12585,8 @@ class Asker:
 
         First it is asked as before; then, for a fault that forms may cure, once in each of these,
         which again may have another fault. For the one that is `known`, and so was there before
-        the present form, nothing is tried. An error of unknown words is no matter of the form if
-        it passes as before; if it only passes without a picture, that is told. Raises ModelError.
+        the present form, nothing is tried. An error of unknown words that passes as before is none
+        of the form; one that only passes without a picture is told. Raises ModelError.
         """
         form = self.form(asking)
         reply = None
@@ -12598,8 +12604,10 @@ class Asker:
             trouble = error
         kind = trouble.kind
         before = self.rungs
+        advice = f"warning: {trouble}"
         if kind == "silent" and (kind, "text") in self.tried:
             before = before - {"text"}  # which did not help either
+            advice = "warning: No call came that way, either; the tools stand in their list again."
         for rung in FAULTS[kind].rungs.split() if kind != known else []:
             self.rungs = before | {rung}
             if (kind, rung) in self.tried or self.form(asking) == form:
@@ -12623,15 +12631,14 @@ class Asker:
                     what += f", but not without a picture; {sees}, or set fewer image_tokens."
                     trouble = ModelError(what, "no_vision")
                     break
-                why = str(trouble)[:-1]
-                self.say_once(rung, f"warning: {why}; from now on {RUNGS[rung]}.")
+                self.say_once(rung, f"warning: {str(trouble)[:-1]}; from now on {RUNGS[rung]}.")
                 return again
         self.rungs = before
         self.why = str(trouble)
         if reply is None:
             raise trouble
         if kind != known:
-            self.say_once(kind, f"warning: {trouble}")
+            self.say_once(kind, advice)
         return replace(reply, trouble=kind)
 
     def trouble_of(self, reply: Reply, settings: JsonDict, has_tools: bool) -> str:
@@ -14096,8 +14103,8 @@ def entered_apart(act: Act) -> list[Act]:
     return [replace(act, args=args), replace(act, name="press_key", args={"key": "enter"})]
 
 
-def recorded_way(folder: Path, after: int = 0) -> Way:
-    """Reads the acts that were performed whole after a turn of a run; raises AgentError."""
+def recorded_way(folder: Path, after: int = 0, until: int = sys.maxsize) -> Way:
+    """Reads the acts that were performed whole after a turn, `until` one; raises AgentError."""
     journal = read_journal(folder)
     words = Vocabulary({name: name for name in HANDS})
     steps: list[Step] = []
@@ -14137,7 +14144,7 @@ def recorded_way(folder: Path, after: int = 0) -> Way:
             acts = entered_apart(act) if place.control and not by_hand else [act]
             kept = (intent.value, intent.checked)
             there = place
-            for act in acts if record.turn > after else ():
+            for act in acts if after < record.turn <= until else ():
                 act = replace(act, way=len(steps) + 1)
                 steps.append(Step(act, folder, look, there, patience_s, *kept))
                 # Enter goes to what has the keyboard by then, as the field beside a caption.
@@ -14380,9 +14387,12 @@ def way_for(root: Path, task: str, again: bool = False, is_valued: bool = False)
     repairs: dict[tuple[str, int | None], JsonDict] = {}
     for folder, journal in runs_of_task(root, task):
         with suppress(AgentError, ValueError):  # what is damaged is no way
-            begin, *records, end = journal.records
-            whole = not any(isinstance(record, ResumeRecord) for record in records)
-            completed = whole and isinstance(end, EndRecord) and end.outcome == "completed"
+            begin, *records = journal.records
+            # What was resumed later, or was the next task, is not what it began with.
+            is_own = [not isinstance(record, ResumeRecord) for record in records]
+            records = records[: [*is_own, False].index(False)]
+            *_, end = records
+            completed = isinstance(end, EndRecord) and end.outcome == "completed"
             by_hand = vars(begin)["model"] == BY_HAND
             ways = [record for record in records if isinstance(record, WayRecord)]
             if not all((root / record.run).is_dir() for record in ways):
@@ -14391,7 +14401,7 @@ def way_for(root: Path, task: str, again: bool = False, is_valued: bool = False)
             elif by_hand and not completed:
                 unfinished = unfinished or folder.name
             elif completed and (by_hand or not (found or is_over)):
-                way = recorded_way(folder)
+                way = recorded_way(folder, until=sys.maxsize if all(is_own) else end.turn)
                 way.checks = [str(ruling.get("check")) for ruling in vars(end)["checks"]]
                 way.ended = end.time
                 if by_hand:
@@ -15561,7 +15571,9 @@ def begin_turn(run: Run, most: int) -> None:
     """Counts it, and writes it into the log; raises End where there were so many."""
     progress = run.progress
     if progress.steps >= most:
-        raise End(Outcome("max_steps", f"Not completed within {count_of(most, 'turn')}."))
+        each = run.profile.turns_an_act
+        share = f", {each} for each act of --max-steps" if each > 1 else ""
+        raise End(Outcome("max_steps", f"Not completed within {count_of(most, 'turn')}{share}."))
     progress.turn += 1
     progress.began = run.clock.now()
     run.logger.turn = progress.turn
@@ -15740,6 +15752,9 @@ def keep(run: Run, act: Act, deed: Deed, look: Look) -> None:
         # A sentence, which loses its end where the line is too narrow.
         given["element_name"] = given.pop("element_name", None)
     result = deed.result
+    is_claim = act.name in ("report_complete", "answer")
+    held_against = is_claim or (act.name == FINAL_ANSWER and CLAIM.search(act.said) is not None)
+    is_unproven = held_against and not (deed.end and deed.end.kind == "completed")
     ignored = act.call.ignored
     if ignored:
         result += f" ({ignored} further calls in the reply were not carried out: one call a turn)"
@@ -15753,7 +15768,8 @@ def keep(run: Run, act: Act, deed: Deed, look: Look) -> None:
         deed.region,
         act.reasoning,
         act.args["evidence"] if act.name == "report_status" else "",
-        act.name in ("report_complete", "answer") or None,
+        is_claim or None,
+        is_unproven or None,
         deed.known,
         act.way,
     )
@@ -16700,11 +16716,11 @@ class Chat(Loop):
         if isinstance(error, Unanswered):
             if run.session.full:  # the least of the chat may fit
                 self.condense(1)
-            note_action(run, ActionRecord("no_reply", error.kind, str(error)))
+            note_action(run, ActionRecord("no_reply", "", str(error)))
             return False
         self.silent += 1
         self.looked = False
-        note_action(run, ActionRecord("no_call", error.kind, str(error), response_text=self.said))
+        note_action(run, ActionRecord("no_call", "", str(error), response_text=self.said))
         return self.correct(error)
 
     def correct(self, error: ToolError) -> Helped:
@@ -18327,7 +18343,8 @@ COUNTS = {
     "turns": "turns",
     "acted": "acts",
     "led": "of them on an earlier way",
-    "refused": "refused",
+    "refused": "acts refused",
+    "unproven": "claims not proven",
     "errors": "errors",
     "corrections": "corrections",
     "wasted": "wasted turns",
@@ -18378,12 +18395,16 @@ class Stats:
         }
         self.items: deque[JsonDict] = deque(maxlen=most)
         self.report = "no report could be written"  # or where it is, once the run has ended
-        self._last = 0.0  # time of the last record but those of the state
+        self._last: Record = RunRecord()  # the last one but those of the state
         self._refused_in = -1  # the turn in which an act was refused last
 
     def take(self, event: Event) -> None:
         if not isinstance(event, Record) or isinstance(event, (StateRecord, PlaceRecord)):
             return
+        # A request that nobody answered, or not in time, is the model's time, too.
+        times = {"seconds": max(0.0, event.time - self._last.time)}
+        if self._last.kind == "request":
+            times["model"] = times["seconds"]
         if isinstance(event, RunRecord):
             self.run |= {
                 "begun": self.run["begun"] or day_and_time(event),
@@ -18395,17 +18416,17 @@ class Stats:
                 "text": "",
             }
         elif isinstance(event, EndRecord):
+            self.run["sums"].update(times)
             self.run |= {"outcome": event.outcome, "text": event.text, "refusals": event.refusals}
             self.run["tone"] = OUTCOMES.get(event.outcome, OUTCOMES["error"]).tone
         elif self.run["begun"]:
-            self._enter(event)
+            self._enter(event, times)
         self.run["number"] += 1  # a page that asks meanwhile is told the item the next time
-        self._last = event.time
+        self._last = event
 
-    def _enter(self, record: Record) -> None:
+    def _enter(self, record: Record, times: Mapping[str, float]) -> None:
         # A record of a turn, which may begin with it.
-        sums = {"seconds": max(0.0, record.time - self._last)}
-        sums |= dict.fromkeys(COUNTED.get(record.kind, ()), 1)
+        sums = {**times, **dict.fromkeys(COUNTED.get(record.kind, ()), 1)}
         begins = not self.items or self.items[-1]["turn"] != record.turn
         item = {**to_json(record), "number": self.run["number"] + 1, "sums": sums}
         if isinstance(record, LookRecord):
@@ -18437,6 +18458,7 @@ class Stats:
             lost = record.tool == "no_call" or record.changed is False
             refused = self._refused_in == record.turn
             sums["wasted"] = int(lost or refused)
+            sums["unproven"] = int(record.unproven or False)
             sums["led"] = int(record.way is not None and not refused)
         elif isinstance(record, PlanRecord):
             # A planner may say nothing beside its call, or what only an executor reports.
@@ -19516,7 +19538,12 @@ def _check_call(asked: Asked, profile: Profile) -> Iterator[Finding]:
         act = read_call(reply, words) if grammar is None else grammar.read(reply, asked.size)
         call = act.call
         told = f"{call.name} {json.dumps(call.arguments)}, not carried out"
-        yield Finding("tool calls", True, told)
+        obeys = act.name == name and (
+            key_name(act.key) == key_name("escape") or "escape" in act.text.lower()
+        )
+        if not obeys:
+            told += f"; but the order was: {order} A larger model does more often what it is told"
+        yield Finding("tool calls", True, told, note=not obeys)
 
 
 def keep_calibration(asked: Asked, measured: Correction) -> str:
@@ -20244,6 +20271,7 @@ class McpClient:
         self.frame: Frame | None = None  # that it has seen last
         self.screenshots = 0  # taken so far
         self._shaken = False  # whether hands were, where a revision wants that
+        self.ended = False  # whether it will call nothing more
         self._lock = threading.RLock()  # on `call`, whether it is cancelled, and what is written
         self._out = os.fdopen(os.dup(1), "w", newline="\n")  # for JSON in ASCII
         threading.Thread(target=self._read, args=(os.dup(0),), daemon=True).start()
@@ -20251,9 +20279,9 @@ class McpClient:
         os.dup2(2, 1)
 
     def next_call(self, seconds: float = math.inf) -> JsonDict:
-        """Returns the call to answer; an empty one after so many seconds. Stopped at its end."""
+        """Returns the call to answer; an empty one after so many seconds, or once it has ended."""
         end = self.clock.now() + seconds
-        while not self.call and self.clock.now() < end:
+        while not (self.call or self.ended) and self.clock.now() < end:
             self.clock.sleep(STOP_SLICE_S)
         return self.call
 
@@ -20312,7 +20340,10 @@ class McpClient:
                     elif told is not None:
                         self._send(id=message["id"], result=told)
         finally:
-            self.stop.set("the client has ended")
+            with self._lock:
+                self.ended = True
+                if self.call:  # else all is answered, and nothing is to be stopped
+                    self.stop.set("the client has ended")
 
     def _told_at_once(self, message: JsonDict, revision: str) -> Any:
         # A result, the name of a fault, or nothing: a call is answered later, a notification never.
@@ -20444,6 +20475,7 @@ PAINT = {
 
 
 LIVE_EVERY_S = 0.2  # the live line is written anew
+PIPE_QUIET_S = 10.0  # elsewhere, after which a line says once what goes on
 PRINT_END_S = 3.0  # in which what was said last may still be printed
 # Columns of a turn's row. The end of what was done gives way; what came of it stays whole.
 PIPE_COLUMNS = 110
@@ -20561,6 +20593,7 @@ class Terminal:
             done = cut(plain_backslashes(event.done), left)
             self.last_row = f"{front}{done:<{left}}{back}".rstrip() + reason
             self.say(self.last_row)
+            self._doing = ("", 0.0)  # until the next turn begins
         elif isinstance(event, Phase):
             self._doing = (event.text, self.clock.now())
 
@@ -20609,7 +20642,8 @@ class Terminal:
             if not way:
                 if next(runs_of_task(root, task), None) is None:
                     raise ConfigError(
-                        f"Nothing was shown or done as {cut(task, 60)!r}; --runs lists what was."
+                        f"Nothing was shown or done as {cut(task, 60)!r} from the beginning of a"
+                        " run; --runs lists what was."
                         " For the model to do it, leave out --again."
                     )
                 self.say(
@@ -20670,7 +20704,8 @@ class Terminal:
                 self.ask("The page stays until you close it or press Enter here.", panel.watched)
 
     def _print(self) -> None:
-        pause_s = LIVE_EVERY_S if self.live else None
+        pause_s = LIVE_EVERY_S if self.live else PIPE_QUIET_S
+        told: object = None  # what goes on, once a line that stays has said so
         said: str | Callable[[], None] = "..."
         while said:
             try:
@@ -20681,9 +20716,14 @@ class Terminal:
                     said()
                 self.lines.task_done()
             except Empty:
-                text, since = self._doing
-                if text and (self.level or self.bar()):
-                    lasts_s = self.clock.now() - since
+                doing = self._doing
+                text, since = doing
+                lasts_s = self.clock.now() - since
+                if not self.live:
+                    if text and self.level and doing is not told:
+                        self._write(f"...   {text}, {lasts_s:.0f} s so far\n", "")
+                    told = doing
+                elif text and (self.level or self.bar()):
                     line = f"      {self.bar()}{text}, {lasts_s:.0f} s   {self.watch()}"
                     self._write(line[: row_width()], "\r\x1b[K")
 
@@ -22259,7 +22299,7 @@ A small local vision model (LM Studio) carries out a task on your desktop.
   --allow-remote         the server may be another machine, which gets pictures
   --model NAME           model to ask for; by default the program chooses
   --grammar NAME         words that the model is asked in (--settings grammar)
-  --max-steps N          most turns; of chat and pointer most acts
+  --max-steps N          most turns; chat and pointer: acts, 5 turns for each
   --confirm WHEN         ask before acts: never, risky (default) or always
   --panel                show the run in a browser, with Pause and Stop
   --secret NAME...       value typed for {{{{NAME}}}}
@@ -22717,6 +22757,8 @@ def list_runs(root: Path) -> Iterator[str]:
         except AgentError as error:
             yield f"{folder.name:<9} {error}"
             continue
+        begun = [record for record in journal.records if isinstance(record, RunRecord)]
+        tasks = dict.fromkeys(record.task for record in begun)
         seconds = 0.0
         last: Record = run
         for record in journal.records:
@@ -22730,7 +22772,7 @@ def list_runs(root: Path) -> Iterator[str]:
             getattr(last, "outcome", "unfinished"),
             max(record.turn for record in journal.records),
             f"{seconds:.1f} s",
-            cut(run.task, 60),
+            "; then ".join(cut(task, 60) for task in tasks),
         )
         refused = len(getattr(last, "refusals", ()))
         note = f" ({count_of(refused, 'act')} not allowed)" if refused else ""
@@ -22949,6 +22991,9 @@ def serve_client(options: Namespace, actuator: Actuator, terminal: Terminal) -> 
     client = McpClient(actuator.stop, actuator.clock, terminal.hide)
     while True:
         call = client.next_call()
+        if not call:  # all that it called is answered, unless a stop ended that
+            actuator.stop.check()
+            return 0
         given = options
         try:
             if found_at(call, "params.name") == "run_task":
@@ -23195,7 +23240,11 @@ def carry_out_task(
     run.actuator.last_own = run.actuator.began
     most = run.config.max_steps * run.profile.turns_an_act
     # The rows have the numbers of the pictures, plans among them; --max-steps counts otherwise.
-    person.terminal.watch = lambda: f"{most - run.progress.steps} of {most} turns left"
+    person.terminal.watch = lambda: (
+        f"paused: {run.actuator.stop.paused}"
+        if run.actuator.stop.paused
+        else f"{most - run.progress.steps} of {most} turns left"
+    )
     person.terminal.bar = str  # of no table
     if client:
         run.logger.listeners.append(client.take)
@@ -23273,8 +23322,11 @@ def tell_end(run: Run, person: Person, stats: Stats, outcome: Outcome) -> None:
     counted = [count_of(run.progress.steps, "turn"), count_of(sums["acted"], "act")]
     if progress.planned:
         counted.insert(1, count_of(progress.planned, "plan"))
-    spent = f"{sums['refused']} refused, {sums['seconds']:.1f} s; {stats.report}"
-    for line in [*lines, ", ".join([*counted, spent])]:
+    counted.append(f"{sums['refused']} refused")
+    if sums["unproven"]:
+        counted.append(f"{count_of(sums['unproven'], 'claim')} not proven")
+    counted.append(f"{sums['seconds']:.1f} s; {stats.report}")
+    for line in [*lines, ", ".join(counted)]:
         terminal.say(line, 0)
     person.hears_end(end, seconds)
 

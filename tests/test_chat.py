@@ -11,7 +11,7 @@ from typing import Any
 
 import agent
 from tests.samples import for_the_gate, sample
-from tests.scripted import EngineCase, Trial, call, reused, text
+from tests.scripted import EngineCase, Trial, call, reused, role_of, text
 
 Message = dict[str, Any]
 CLICK = call("click_element", label="Button", box=[500, 500])
@@ -222,6 +222,38 @@ class Hygiene(ChatCase):
         self.assertIn("EARLIER STEPS: Turns", begun(trial.requests[-1]))
         shares = [reused(*pair) for pair in itertools.pairwise(trial.requests)]
         self.assertGreater(sum(shares) / len(shares), 0.6)  # pictures counted
+
+    def test_turns_of_looks_alone_end_it_and_it_says_how_many_an_act_has(self) -> None:
+        for profile, end in (
+            ("chat", "Not completed within 10 turns, 5 for each act of --max-steps."),
+            ("planner", "Not completed within 2 turns."),
+        ):
+            looks = LOOK if profile == "chat" else call("wait", seconds=1)
+            settings = {"max_steps": 2, "stall_stop": 0, "last_look": False}
+            self.assertEqual(
+                self.trial(lambda _, said=looks: said, profile, **settings).run().text, end
+            )
+
+    def test_last_words_that_are_not_confirmed_count_as_claims(self) -> None:
+        def says(request: dict[str, Any]) -> Message:
+            if role_of(request) == "verifier":
+                return text("1 NO: it is not")
+            return text("DONE. The note is saved.")
+
+        trial = self.trial(says, "chat", not_proven_most=2, verify_completion=True)
+        self.assertEqual(trial.run().kind, "not_proven")
+        told = [one.get("unproven") for one in trial.records("action")]
+        self.assertEqual(told, [None, True, True])  # it looks first
+
+    def test_the_row_of_a_reply_without_a_call_says_so_once(self) -> None:
+        trial = self.trial(
+            lambda _: text("I see a window, and would click."), "chat", max_steps=1, stall_stop=2
+        )
+        told: list[agent.Event] = []
+        trial.engine.logger.listeners.append(told.append)
+        trial.run()
+        rows = [one.done for one in told if isinstance(one, agent.TurnLine)]
+        self.assertEqual([*map(str.strip, rows[:2])], ["observe", "no call"])
 
     def test_a_full_context_is_pruned_before_it_overflows_and_to_the_least_after(self) -> None:
         looks = itertools.cycle((CLICK, LOOK))

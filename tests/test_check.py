@@ -128,6 +128,23 @@ class Check(unittest.TestCase):
         self.assertEqual((finding.fine, len(asked)), (False, 1))
         self.assertIn("set calls to text", finding.text)
 
+    def test_another_call_than_the_one_that_was_asked_for_is_not_told_as_fine(self) -> None:
+        for made, is_note in (
+            (call("press_keyboard_key", key="Escape"), False),
+            (call("press_keyboard_key", key="esc"), False),
+            (call("press_keyboard_key", key="enter"), True),
+            (call("open_app", name="Notepad"), True),
+        ):
+
+            class Saying(Studio):
+                def message(self, request: dict[str, Any], made: Any = made) -> dict[str, Any]:
+                    return made if request.get("tools") else super().message(request)
+
+            with self.subTest(made=made):
+                found = self.findings(Saying())["tool calls"]
+                self.assertEqual((found.fine, found.note), (True, is_note), found.text)
+                self.assertEqual("the order was: Press the key escape." in found.text, is_note)
+
     def test_it_asks_in_the_form_of_the_profiles_own_requests_and_says_what_it_changed(
         self,
     ) -> None:

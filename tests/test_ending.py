@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import unittest
 from collections.abc import Callable
@@ -298,6 +299,23 @@ class Told(CommandLineCase):
             out, r"act, 0 refused, [\d.]+ s; .*report.html cannot be written: is no ord"
         )
         self.assertNotIn("see ", out)
+
+    def test_claims_that_nothing_confirmed_are_counted_beside_the_acts(self) -> None:
+        for profile, acts, told in (
+            ("planner", (), r"\n5 turns, 5 plans, 0 acts, 0 refused, 5 claims not proven, "),
+            ("planner", (CLICK,), r"\n2 turns, 1 plan, 1 act, 0 refused, \d"),
+        ):
+            shutil.rmtree(self.folder / "dumps", ignore_errors=True)
+
+            def says(request: dict[str, Any], acts: tuple[Any, ...] = acts) -> Any:
+                if role_of(request) == "verifier" and not acts:
+                    return text("1 NO: it is not")
+                return self.model(request)
+
+            self.model = SaysYes(acts, ("It is done.",))
+            with self.drawn(), Model(says) as server:
+                _, out, _ = self.main("Tidy up", "--endpoint", server.url, "--profile", profile)
+            self.assertRegex(out, told)
 
     def test_turns_are_those_of_max_steps(self) -> None:
         with self.drawn(), Model(SaysYes((CLICK,) * 9, ("It is done.",))) as server:

@@ -183,7 +183,7 @@ class Protocol(ClientCase):
             self.assertEqual(about["drag"][1]["properties"]["look"]["type"], "boolean")
             self.assertEqual({*about["run_task"][1]["properties"]}, {"task", "profile"})
 
-        self.assertEqual(self.serve(script), 130)
+        self.assertEqual(self.serve(script), 0)
         self.assertFalse((self.folder / "dumps").exists())  # nothing was called
 
     def test_bad_input_gets_the_error_of_the_protocol_and_what_follows_is_answered(self) -> None:
@@ -211,9 +211,9 @@ class Protocol(ClientCase):
             self.assertFalse(client.call("click", element_name="x", position=[1, 2000])[0]["ok"])
             client.target.write(b'{"jsonrpc": "2.0", "id": 99, "method": "tools/call", "par')
 
-        self.assertEqual(self.serve(script), 130)
+        self.assertEqual(self.serve(script), 0)
         self.assertEqual(self.kinds("intent"), [])
-        self.assertEqual(self.kinds("end")[0]["outcome"], "stopped")
+        self.assertEqual(self.kinds("end")[0]["outcome"], "completed")
 
     def test_a_client_that_reads_nothing_is_given_up(self) -> None:
         def script(client: Client) -> None:
@@ -253,12 +253,12 @@ class Acts(ClientCase):
             saved, _ = client.call("click", element_name="Save", position=[746, 766], look=True)
             self.assertEqual((saved["screen"], saved["window"]), ("changed", "Saved - Notes"))
 
-        self.assertEqual(self.serve(script), 130)
+        self.assertEqual(self.serve(script), 0)
         intents, results = self.kinds("intent"), self.kinds("result")
         self.assertEqual([one["tool"] for one in intents], ["double_click", "type_text", "click"])
         self.assertEqual(len(results), len(intents))
         (end,) = self.kinds("end")
-        self.assertEqual((end["outcome"], end["text"]), ("stopped", "the client has ended."))
+        self.assertEqual((end["outcome"], end["text"]), ("completed", "All calls were answered."))
         report = (self.folder / "dumps" / "run_0001" / "report.html").read_text("utf-8")
         self.assertIn("screen_0002.png", report)
         out = io.StringIO()
@@ -325,7 +325,7 @@ class Acts(ClientCase):
 
         self.serve(script)
         self.assertEqual(self.kinds("end")[0]["text"], "the client cancelled the call.")
-        self.assertEqual(self.kinds("end", 2)[0]["text"], "the client has ended.")
+        self.assertEqual(self.kinds("end", 2)[0]["text"], "All calls were answered.")
 
     def test_the_client_s_end_and_a_stop_end_what_runs(self) -> None:
         def script(client: Client) -> None:

@@ -59,7 +59,7 @@ STATED = (
     ("| **{}**, anywhere |", CONFIG.stop_hotkey.title()),
     ("| {} | pauses; again: goes on |", CONFIG.pause_hotkey.title()),
     ("--endpoint {} --model NAME", "localhost:11434"),
-    ("listens on {} and answers nobody", "127.0.0.1"),
+    ("listens on {}; without its", "127.0.0.1"),
     ("which waits {} for the page", "a minute" if CONFIG.demo_page_wait == 60 else "otherwise"),
 )  # fmt: skip
 

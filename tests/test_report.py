@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+import unittest
 from typing import Any
 from unittest import mock
 
@@ -84,6 +85,26 @@ class Books(EngineCase):
         self.assertEqual(dict(book.figures()), facts)
         shown = {item["turn"] for item in blocks(agent.report_text(trial.folder))}
         self.assertEqual(shown, {-1, *range(1, 401)})
+
+
+class Figures(unittest.TestCase):
+    def test_the_last_wait_counts_as_the_model_s_though_no_reply_came(self) -> None:
+        stats = agent.Stats("run_0001")
+        for record in (
+            seams.record("run", task="Wait", time=100.0),
+            seams.record("look", turn=1, time=101.0),
+            seams.record("request", turn=1, time=102.0),
+            seams.record("end", outcome="stopped", turn=1, time=114.0),
+            seams.record("resume", task="Wait", time=900.0),  # what was between is nobody's
+            seams.record("look", turn=2, time=901.0),
+            seams.record("request", turn=2, time=901.0),
+            seams.record("model_failed", turn=2, time=921.0),
+            seams.record("end", outcome="error", turn=2, time=922.0),
+        ):
+            stats.take(record)
+        facts = dict(stats.figures())
+        self.assertEqual((facts["time"], facts["model"]), ("36.0 s", "32.0 s"))
+        self.assertEqual(facts["in the program"], "4.0 s")
 
 
 class Report(CommandLineCase):

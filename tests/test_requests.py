@@ -229,6 +229,9 @@ class CallsInTheText(EngineCase):
             return next(silent, act)
 
         requests = self.run_with(decide, max_steps=5)
+        told = [line for line in self.lines if "warning: " in line and "call" in line]
+        self.assertEqual(sum("sent no tool call" in line for line in told), 1, told)
+        self.assertIn("the tools stand in their list again", told[-1])
         offered = ["tools" in request for request in requests]
         self.assertEqual(offered[:6], [True] * 3 + [False] * 3)
         self.assertEqual(set(offered[6:]), {True})

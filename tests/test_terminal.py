@@ -22,6 +22,8 @@ from tests.fakes import FakeWin32, Foreground, VirtualClock, windows_desktop
 from tests.samples import for_the_gate, sample
 from tests.seams import (
     Keyboard,
+    clock_of_main,
+    desktop_of_main,
     person_at_main,
     person_there,
     platform,
@@ -149,6 +151,35 @@ class Live(TerminalCase):
             self.assertEqual((terminal.live, terminal.colour), (live, colour), environ)
         with mock.patch.object(sys, "stdout", None), contextlib.ExitStack() as undo:
             self.assertFalse(agent.Terminal(VirtualClock(), 1, str, undo).live)
+
+    def test_in_a_pipe_a_long_wait_is_told_once_and_not_with_quiet_nor_after_a_turn(self) -> None:
+        for level, ended, told in (
+            (1, False, ["begins", "...   executor is thinking, 12 s so far"]),
+            (0, False, []),
+            (1, True, ["begins", "   1  executor  press Tab"]),
+        ):
+            terminal, out = self.terminal(stdout=io.StringIO())
+            terminal.level = level
+            waits, patience = terminal.lines.get, []
+
+            def get(timeout: float, waits: Any = waits, patience: Any = patience) -> Any:
+                patience.append(timeout)
+                return waits(timeout=timeout / 200)
+
+            terminal.lines.get = get  # type: ignore
+            terminal.say("begins")
+            terminal.lines.put(lambda: None)  # after which it is waited so
+            terminal.take(agent.Phase("executor is thinking"))
+            terminal.clock.sleep(12)
+            if ended:
+                terminal.take(agent.TurnLine(1, "executor", "press Tab", "changed", 1.0))
+            self.assertTrue(comes_true(lambda patience=patience: len(patience) > 5))
+            self.close()
+            lines = out.getvalue().splitlines()
+            self.assertEqual({*patience} - {10.0}, set())
+            with self.subTest(level=level, ended=ended):
+                self.assertEqual(len(lines), len(told), lines)
+                self.assertTrue("".join(lines).startswith("".join(told)), lines)
 
     def test_a_closed_pipe_does_not_end_the_run(self) -> None:
         terminal, screen = self.terminal()
@@ -595,6 +626,16 @@ class Questions(CommandLineCase):
             code, out, _ = self.main("--resume", "--task", "Save it as b.txt", *words)
         self.assertEqual(code, 0, out)
         self.completed_twice("Save it as b.txt")
+        _, runs, _ = self.main("--runs")
+        self.assertIn(f"{TASK}; then Save it as b.txt", " ".join(runs.split()))
+        with self.drawn() as endpoint:
+            words = ("--endpoint", endpoint, "--max-steps", "6")
+            code, out, err = self.main("--again", TASK, *words)
+            self.assertEqual((code, err), (0, ""), out)
+            self.assertIn("Each act of run_0001", out)
+            code, _, err = self.main("--again", "Save it as b.txt", *words)
+        self.assertEqual(code, 2)
+        self.assertIn("'Save it as b.txt' from the beginning of a run", err)
         sent = str([r["parts"] for r in self.records() if r["kind"] == "request"])
         told = re.findall("An earlier task: [^.]*", sent.replace('\\"', '"'))
         self.assertEqual({*told}, {f"An earlier task: {TASK}".partition(".")[0]})
@@ -644,6 +685,41 @@ class Allowed(CommandLineCase):
         always = ("--demo", "--confirm", "always", "--max-steps", "2")
         self.assertIn("Dry run: would double click", self.main(*always, "--dry-run")[1])
         self.assertIn("changed", self.main(*always, "--set", "allow_risky=any act")[1])
+
+
+class Paused(CommandLineCase):
+    def test_a_pause_stands_in_the_live_line_as_long_as_it_lasts(self) -> None:
+        screen = Screen()
+        seen: list[bool] = []
+        stops: list[agent.Stop] = []
+        system_clock = agent.SystemClock
+
+        def clock(stop: agent.Stop) -> agent.Clock:
+            stops.append(stop)
+            return system_clock(stop)
+
+        def go_on() -> None:
+            seen.append(screen.seen(" s   paused: by a test"))
+            stops[0].paused = ""
+
+        class Pausing(agent.DemoDesktop):
+            def capture(self, *given: Any) -> agent.Frame:
+                if not (seen or stops[0].paused):
+                    stops[0].paused = "by a test"
+                    threading.Thread(target=go_on).start()
+                return super().capture(*given)
+
+        environ = {"AGENT_DUMP_DIR": str(self.folder / "dumps"), "TERM": "xterm", **QUICK}
+        with (
+            desktop_of_main(Pausing),
+            clock_of_main(clock),
+            mock.patch.dict(os.environ, environ),
+            contextlib.redirect_stdout(screen),
+            terminal_columns(100),
+            platform("linux"),
+        ):
+            agent.main(["--demo", "--max-steps", "1", *HASTY])
+        self.assertEqual(seen, [True])
 
 
 class Loudness(CommandLineCase):
