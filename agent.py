@@ -6438,11 +6438,6 @@ def only_looks(label: str, about: str) -> str:
     return looks or as_one
 
 
-####################################################################################################
-# Risks - what a person has to allow first: tables over the facts
-####################################################################################################
-
-
 Rule = tuple[str, Mapping[str, str]]
 
 
@@ -6452,6 +6447,11 @@ def rules_of(table: str) -> list[Rule]:
     for name, *parts in table_rows(with_patterns(table, PATTERNS)):
         rules.append((name, dict(part.split("=", 1) for part in parts)))
     return rules
+
+
+####################################################################################################
+# Risks - what a person has to allow first: tables over the facts
+####################################################################################################
 
 
 # Each risk and its rules, one of which must hold; those of COMMANDS by their labels besides. Each
