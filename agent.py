@@ -8352,9 +8352,9 @@ class Hands:
         # A remote session or a hook swallowed that they went up: with them Delete deletes for good,
         # and Enter sends. A button is left to the person: what it drags would drop.
         self.release()  # what Windows did not let go of itself
-        sides = r"\b[lr](?=(shift|ctrl|alt|win)\b)"
         held = self.desktop.held_keys()
-        names = " and ".join({re.sub(sides, "", name): 0 for name in held})
+        sideless = [re.sub(r"\b[lr](?=(shift|ctrl|alt|win)\b)", "", name) for name in held]
+        names = " and ".join(dict.fromkeys(sideless))
         if not names:
             return
         if not VK_MAP.keys().isdisjoint(held):
@@ -9725,7 +9725,7 @@ memory  (not|n't) (have )?enough (\w+ ){{0,4}}(memory|v?ram)|more (\w+ ){{0,3}}(
 memory  bad.?alloc|paging file|too (large|big) for (\w+ ){{0,4}}(memory|v?ram)\b
 context  context[ _-]?(length|size|window|limit|shift|(the )?overflow)|exceed_context|kv.cache
 context  (prompt|input|request) (is |was )?too long|too long to fit|shorter (input|prompt)
-context  memory slot|input.length.error|truncat(e|ion)\b|max\w* length (is |was )?(reached|exceeded)
+context  memory slot|input.length.error|truncat(e|ion)\b|\bmax\w{{0,12}} length (is |was )?(reached|exceeded)
 context  {_near(_LENGTHS, "(?<!HTTP )[0-9]{3}")}
 large  (payload|entity|body|message|image|picture)s?( \w+){{0,3}} (too (large|big)|larger)
 no_vision  at most (0|no) image|not a multi-?modal
@@ -10139,8 +10139,8 @@ class ModelServer:
         if said or not is_success:
             # Neither a page, as of a proxy, is what a model server says, nor is its model's name,
             # such as llama3.2-vision.
-            name = rf"(?<!\w){re.escape(self.info.name)}(?!\w)"
-            kind = kind_of_fault("" if page else re.sub(name, "", said), response.status)
+            nameless = re.sub(rf"(?<!\w){re.escape(self.info.name)}(?!\w)", "", said)
+            kind = kind_of_fault("" if page else nameless, response.status)
             if page and kind == "error":
                 kind = "not_json"
             elif kind == "not_found" and response.getheader("Location"):

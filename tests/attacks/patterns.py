@@ -55,6 +55,9 @@ BUILT: dict[str, Callable[[Any], list[str]]] = {
         rf"((?:{module.CALL_BEGINS})(?s:.*))|{module._THOUGHT}"
     ],
     "f'{number}(?:\\\\s?,\\\\s?{number})+'": lambda module: [rf"{NUMBER}(?:\s?,\s?{NUMBER})+"],
+    r"'\\(?' + PARTING.join(number)": lambda module: [r"\(?" + module.PARTING.join("DE12345678")],
+    r"f'(?<!\\w){re.escape(self.info.name)}(?!\\w)'": lambda module: [],
+    "re.escape(number) + UNIT": lambda module: [r"12\.5" + module.UNIT],
     "_SAVED_AS + re.escape(path)": lambda module: [rf"{module._SAVED_AS}a\.txt"],
     "grammar.matches": lambda module: [one.matches for one in module.GRAMMARS.values()],
     **dict.fromkeys([f"whole_words({of})" for of in ("words", "text", "word")], lambda module: []),
