@@ -9725,7 +9725,8 @@ memory  (not|n't) (have )?enough (\w+ ){{0,4}}(memory|v?ram)|more (\w+ ){{0,3}}(
 memory  bad.?alloc|paging file|too (large|big) for (\w+ ){{0,4}}(memory|v?ram)\b
 context  context[ _-]?(length|size|window|limit|shift|(the )?overflow)|exceed_context|kv.cache
 context  (prompt|input|request) (is |was )?too long|too long to fit|shorter (input|prompt)
-context  memory slot|input.length.error|truncat(e|ion)\b|\bmax\w{{0,12}} length (is |was )?(reached|exceeded)
+context  memory slot|input.length.error|truncat(e|ion)\b
+context  \bmax\w{{0,12}} length (is |was )?(reached|exceeded)
 context  {_near(_LENGTHS, "(?<!HTTP )[0-9]{3}")}
 large  (payload|entity|body|message|image|picture)s?( \w+){{0,3}} (too (large|big)|larger)
 no_vision  at most (0|no) image|not a multi-?modal
