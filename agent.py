@@ -1575,6 +1575,8 @@ class PlaceRecord(Record, kind="place"):
     aimed: Sequence[str] = ()  # the controls at its places, or the one with the keyboard
     around: Sequence[str] = ()  # all that Windows names in the window
     control: JsonDict | None = None  # of a step that was shown: what finds it again, as target_of
+    class_name: str = ""  # of that window, "" if unknown, as in older journals
+    owned: bool = False  # by another window, as dialogs are
 
 
 @dataclass
@@ -13961,6 +13963,8 @@ class Place:
             aimed=self._words(aimed),
             around=self._words(around),
             control=target,
+            class_name=window.class_name,
+            owned=bool(window.owner),
         )
 
     def _words(self, controls: Iterable[Control | None]) -> list[str]:
@@ -13991,6 +13995,9 @@ class Place:
 
 
 NO_PLACE = PlaceRecord()  # in older journals
+# What differs from one start of a program to the next, as in HwndWrapper[App;;0815].
+CLASS_FAMILY = re.compile(r"[\[.:;].*", re.DOTALL)
+TITLE_BREAKS = re.compile(r" +[-–—|] +")
 
 
 @dataclass
@@ -14006,6 +14013,8 @@ class Step:
     value: str | None = None
     checked: bool | None = None
     done: bool = False  # whether that is so already
+    before: str = ""  # what it types in front of its value, and behind it
+    behind: str = ""
 
     @property
     def target(self) -> JsonDict:
@@ -14022,6 +14031,30 @@ class Step:
     def aimed_at(self, target: JsonDict) -> Step:
         """Returns the same for another control."""
         return replace(self, place=replace(self.place, control=target))
+
+    def is_of(self, window: Window) -> bool:
+        """Tells whether a window may be the one that it was done in.
+
+        A document's title may be another one by now, but a dialog is told from others by its title,
+        and from windows that are none.
+        """
+        place = self.place
+        if window.program != place.program:
+            return False
+        then = replace(window, title=place.title, class_name=place.class_name)
+        then = replace(then, owner=window if place.owned else None)
+        for one in (then, window):
+            is_named = one.title or has_form("DIALOGS", one.class_name)
+            if not (one.class_name and is_named) or has_form("MENUS", one.class_name):
+                return True  # it is of an older journal, or drops down from any window
+        families = {CLASS_FAMILY.sub("", one.class_name) for one in (then, window)}
+        if len(families) > 1 or is_dialog(then) != is_dialog(window):
+            return False
+        parts, parts_now = [
+            {*TITLE_BREAKS.split(re.sub(r"[\d*]+", "", fold(one.title)).strip())}
+            for one in (then, window)
+        ]
+        return not is_dialog(window) or bool(parts & parts_now)
 
     @property
     def example(self) -> str:
@@ -14051,6 +14084,9 @@ class Step:
         Raises AgentError for what cannot be typed, or picked.
         """
         if "text" in self.act.args:
+            if not text and self.before + self.behind:
+                raise ConfigError(f"{self.value} is a part of a text, and cannot be empty.")
+            text = self.before + text + self.behind
             literal = re.sub(r"\{(?=\{)", f"{{{LITERAL}", clean_text(text))
             return replace(self, act=self.act.with_args(text=literal))
         if not text:  # many a thing has no name
@@ -14067,10 +14103,12 @@ class Way:
     steps: Sequence[Step]
     settings: JsonDict  # that its places need
     checks: list[str] = field(default_factory=list)  # that proved its task; none: it is repeated
+    void: str = ""  # of them, since they quote a value that was given as nothing
     ended: float = 0.0  # seconds since 1970
     next: int = 0  # the step that is expected, from 0
     reach: int = 1  # of so many steps one may be next: 1 as long as the model did none of them
     left: bool = False  # to the model, until that has acted
+    by_hand: bool = False  # whether a person showed it
 
     @property
     def is_over(self) -> bool:
@@ -14083,9 +14121,21 @@ class Way:
 
     def filled(self, values: Mapping[str, str]) -> Way:
         """Returns it with these values; raises AgentError for one that it cannot take."""
-        steps = [step.with_value(values[step.value]) if step.value else step for step in self.steps]
+        steps = []
+        for step in self.steps:
+            title = step.place.title
+            for name, example in self.examples.items():  # a dialog may name what it is about
+                title = title.replace(example, values[name]) if len(example) > 2 else title
+            there = replace(step, place=replace(step.place, title=title))
+            steps.append(there.with_value(values[step.value]) if step.value else there)
         checks = [with_texts(check, values) for check in self.checks]
-        return replace(self, steps=steps, checks=checks)
+        void = "; ".join(with_texts(check, values) for check in self.void_checks(values))
+        return replace(self, steps=steps, checks=checks, void=void)
+
+    def void_checks(self, values: Mapping[str, str]) -> list[str]:
+        """Gives the checks that prove nothing, since what they quote is an empty value."""
+        said = {name: text and "x" for name, text in values.items()}
+        return [check for check in self.checks if EMPTY_QUOTE.search(with_texts(check, said))]
 
 
 REPLAY_PATIENCE_S = 5.0  # a program is slower than it was then
@@ -14158,7 +14208,7 @@ def recorded_way(folder: Path, after: int = 0, until: int = sys.maxsize) -> Way:
         reason = "it is damaged" if steps else "nothing was done in it"
         raise AgentError(f"{folder} cannot be repeated: {reason}.")
     settings["max_steps"] = 2 * len(steps)  # a box may be set again
-    return Way(folder, steps, settings)
+    return Way(folder, steps, settings, by_hand=by_hand)
 
 
 def read_picture(folder: Path, name: str) -> tuple[bytes, int, int]:
@@ -14275,14 +14325,14 @@ def shown_step_here(step: Step, place: Place, before: Step | None) -> Step:
     role = then["role"]
     program = step.place.program
     frame = place.frame
-    windows = {
-        window.handle: window
-        for window in (place.window, frame.window)
-        if window and window.program == program
-    }
-    if not windows:
+    there = [window for window in (place.window, frame.window) if window]
+    windows = {window.handle: window for window in there if step.is_of(window)}
+    if not windows and program not in [window.program for window in there]:
         front = frame.window.program if frame.window else "nothing"
         raise ToolError(f"{program} is not there, but {front}")
+    if not windows:
+        front = title_text(frame.window)
+        raise ToolError(f"its window {step.place.title!r} is not in front, but {front}")
     if role is None:
         raise ToolError("nobody looked at what it was aimed at in time when it was shown")
     known = [*chain(*map(place.controls.known, windows.values()))]
@@ -14358,6 +14408,9 @@ def with_texts(text: str, values: Mapping[str, str]) -> str:
     """Puts values into a check or a task in the places of their names, {city}."""
     known = {squeezed(name): value for name, value in values.items()}
     return COLUMN.sub(lambda name: known.get(squeezed(name[1]), name[0]), text)
+
+
+EMPTY_QUOTE = re.compile(r"[\"“„«][\"”“»]")
 
 
 def with_values(way: Way, values: Mapping[str, str]) -> Way:
@@ -14961,6 +15014,9 @@ _PATH = re.compile(
 # What a path begins with, its variables filled in, that leads to no other machine: that one would
 # get the person's name and a proof of the password.
 _HERE = re.compile(r"[A-Za-z]:[\\/]" if os.name == "nt" else r"(?![\\/]{2})")
+# Quotes within a value that a check quotes, so that they do not end it.
+HIDDEN_QUOTES = {ord(sign): 0xE000 + at for at, sign in enumerate('"“”„«»')}
+SHOWN_QUOTES = {hidden: sign for sign, hidden in HIDDEN_QUOTES.items()}
 _QUOTED = r"[\"“”„«]([^\"“”«»\n]{1,200})[\"”“»]"
 # What no text file holds as it is read: RTF, which has signs of its own for ü, and code pages.
 _NO_TEXT = re.compile(r"\A\{\\rtf|[\0\ufffd]")
@@ -15078,9 +15134,16 @@ _SAVED_AS = (
 
 
 def rulings_by_files(
-    checks: Iterable[str], before: FileFacts, now: FileFacts, task: str
+    checks: Iterable[str],
+    before: FileFacts,
+    now: FileFacts,
+    task: str,
+    values: Collection[str] = (),
 ) -> Iterator[Ruling]:
-    """Rules on checks by files, and tells that one which the task names never was."""
+    """Rules on checks by files, and tells that one which the task names never was.
+
+    A quote within one of the `values` ends no quotation of a check.
+    """
     verb, filler = _HOLDS.split()
     for path, (state, data, written) in now.items():
         old_state, old, old_written = before.get(path, UNSEEN)
@@ -15092,12 +15155,20 @@ def rulings_by_files(
             yield Ruling(f"{path} is saved", False, AS_IT_WAS)
         name = _name_pattern(path)
         both = rf"(?:{_EXISTS}\W+(?:and|und|et|y)\W+)?"
-        form = rf"{name}\W+(?:{both}{verb}(?:\W+{filler})*\W+{_QUOTED}|{_EXISTS})\W*\Z"
+        form = (
+            rf"{name}\W+(?:{both}{verb}(?:\W+{filler})*\W+{_QUOTED}|{_EXISTS})\W*\Z"
+            rf"|\A\W*{name}\W*\Z"  # a file and no word is a file that has to be there
+        )
         for check in checks:
-            found = re.search(form, check, re.IGNORECASE)
+            said = reduce(
+                lambda text, value: text.replace(value, value.translate(HIDDEN_QUOTES)),
+                values,
+                check,
+            )
+            found = re.search(form, said, re.IGNORECASE)
             if not found or state == UNSEEN[0]:
                 continue
-            quoted = found[1] or ""
+            quoted = (found[1] or "").translate(SHOWN_QUOTES)
             if state == NO_FILE or not quoted:
                 yield Ruling(check, state != NO_FILE, f"the file {state}")
             elif text is None:
@@ -15895,10 +15966,9 @@ LOOKS_MOST = 1000  # for one act, in case that it is no person who pauses it
 JOIN_PATIENCE_S = 1.0  # less than a request takes: a program that the model started may come up
 JOINED_AT = 3  # so many steps may be next after one act of the model, after each other one more
 WAY_CLAIM = (
-    "Each act of {}, an earlier run that completed this task, was done again where the screen"
-    " looked as it did then, or has become needless."
+    "Each act of {}, {}, was done again where the screen looked as it did then, or has become"
+    " needless."
 )
-EMPTY_QUOTE = re.compile(r"[\"“„«][\"”“»]")  # of a value that was given as nothing
 WAY_LEFT = "DONE SO FAR, as in an earlier run of this task: {}. THEN CAME {}"
 
 
@@ -15906,7 +15976,7 @@ def field_of(run: Run, step: Step) -> Control | None:
     """Finds what a step types into, if a window of its program has it."""
     there = None
     for window in run.eyes.desktop.windows():  # the one in front comes first
-        is_of_it = "text" in step.act.args and window.program == step.place.program
+        is_of_it = "text" in step.act.args and step.is_of(window)
         if step.target.get("role") and is_of_it:
             there = there or found_again(step.target, run.controls.known(window))
     return there
@@ -16046,13 +16116,14 @@ class Repeat(Loop):
         checks = "; ".join(way.checks)
         if not self.run.session.has_model:
             raise End(Outcome("not_proven", f"{done}; nobody looked whether: {checks}"))
-        if EMPTY_QUOTE.search(checks):  # no look decides it, not even the last one
-            raise End(Outcome("disproved", f"{done}; an empty quote proves nothing: {checks}"))
-        claim = WAY_CLAIM.format(way.folder.name)
+        if way.void:  # no look decides it, not even the last one
+            raise End(Outcome("disproved", f"{done}; an empty quote proves nothing: {way.void}"))
+        source = "which a person showed" if way.by_hand else "an earlier run of this task"
+        claim = WAY_CLAIM.format(way.folder.name, source)
         deed = check_completion(self.run, last, claim, counts=False)
         tell_turn(self.run, "way", "its end", deed.result)
         if deed.end:
-            told = "; ".join([deed.end.text, *self.repairs])
+            told = "; ".join([f"{deed.end.text} Confirmed: {checks}", *self.repairs])
             raise End(deed.end._replace(text=told))
         self.leave(Outcome("disproved", deed.result))
 
@@ -17834,7 +17905,8 @@ function showTurn(turn) {
   const places = { article: byId("turns"), row: turn.into, thumb: byId("strip") };
   for (const [name, place] of Object.entries(places))
     if (before[name]) before[name].replaceWith(made[name]);
-    else place.append(made[name]);
+    else if (turn.turn) place.append(made[name]);
+    else place.prepend(made[name]); // it came before all rows of a table
 }
 
 // Each picture of a turn on which something was done, and the one after; else its first.
@@ -20947,6 +21019,7 @@ UNREAD_KEYS = "keys that could not be read"
 TOO_QUICK = (
     "what an act was aimed at, which came before it was looked at; show it again more slowly"
 )
+TOO_EARLY = "what was done before the recording began; wait for the count to end"
 TICKED = ("checkbox", "radio button", "switch")
 PICKED = frozenset(("list item", "tree item", "data item", "menu item", "radio button"))
 
@@ -21086,7 +21159,9 @@ class ShownStep:
         result = ResultRecord("Shown by the person", changed=True)
         done = (act.name, shown_args(act.args), result.result, self.look.screenshot)
         logger.tell(self.look)
-        logger.tell(PlaceRecord(window.title, window.program, control=target))
+        names = (window.title, window.program)
+        owned = bool(window.owner)
+        logger.tell(PlaceRecord(*names, control=target, class_name=window.class_name, owned=owned))
         logger.tell(IntentRecord(act.name, act.given, value=value or None, checked=self.checked))
         logger.tell(result)
         logger.tell(ActionRecord(*done, changed=True, known=seen.name))
@@ -21129,6 +21204,7 @@ class Recorder:
     def watch(self, listen: Callable[[], Iterable[Note]], ticks: Callable[[], int]) -> None:
         """Records until the stop is set; what was done while it pauses is left out."""
         self._ticks = ticks
+        begun_ms = ticks()
         stop = self.eyes.actuator.stop
         self._front = self._seen()
         is_over = False
@@ -21137,6 +21213,9 @@ class Recorder:
             notes = [*listen()]
             try:
                 for note in notes:
+                    if note.ms < begun_ms:
+                        self.gaps[TOO_EARLY] += 1
+                        continue
                     self._count_reading(note.ms)
                     if not stop.paused:
                         self.take(note)
@@ -21164,6 +21243,11 @@ class Recorder:
             if now - self._acted_ms >= QUIET_MS:
                 self._read_back()
             return
+        front = self._front.window
+        with suppress(Win32Error):
+            front = self.eyes.desktop.foreground()
+        if not same_window(front, self._front.window):
+            self._front = self._seen()  # a dialog may take its time to open
         here = self.eyes.desktop.cursor()
         good = max(self._acted_ms, now - LOOK_GOOD_MS)
         if here != self._rest[0]:
@@ -21335,7 +21419,9 @@ class Recorder:
         focus = self.controls.one(None) if (edits or drops) and not entry else None
         before = self._front
         if focus:
-            self._front = before._replace(control=focus, place=middle_of(focus.rect))
+            self._front = before._replace(
+                window=self._window_of(focus), control=focus, place=middle_of(focus.rect)
+            )
             if last and last.seen.is_late and focus.rect.contains(last.seen.place):
                 last.seen = self._at_focus()._replace(place=last.seen.place)
         there = last if last and same_control(last.seen.control, focus) else None
@@ -21358,7 +21444,18 @@ class Recorder:
         elif note.text and not (focus and chord):
             self.gaps[UNREAD_KEYS] += 1
         else:
-            self._add("press_key", {"key": chord}, self._front)
+            self._add("press_key", {"key": chord}, self._front._replace(window=self._window_of()))
+
+    def _window_of(self, control: Control | None = None) -> Window | None:
+        # What has the keyboard by now; without a control that may be what the key has opened.
+        window = self._front.window
+        with suppress(Win32Error):
+            now = self.eyes.desktop.foreground()
+            if control and now and now.handle == control.window:
+                return now
+            if window and not same_window(now, window):
+                return replace(window, class_name="")
+        return window
 
     def _at_focus(self) -> Seen:
         return self._front._replace(others=self.controls.known(self._front.window))
@@ -21442,7 +21539,7 @@ class Recorder:
         step.seen = seen._replace(frame=NO_LOOK.frame)  # pictures of a long task fill the memory
         if seen.is_late:
             self.gaps[TOO_QUICK] += 1
-        self.say(f"  {number:2}  {act.in_words()}")
+        self.say(f"  {number:2}  {plain_backslashes(act.in_words())}")
 
 
 ####################################################################################################
@@ -21452,8 +21549,10 @@ class Recorder:
 
 COUNT_S = 3  # before it begins
 KEPT_HERE = (
-    "What you do is recorded in {} until {} is pressed; {} pauses. Nothing of it is sent anywhere."
+    "After a count to three, what you do is recorded in {} until {} is pressed; {} pauses. Nothing"
+    " of it is sent anywhere."
 )
+KEPT_WHOLE = "Nobody is at a console: all steps are kept as they are, without values and a check."
 WHICH_STEPS = "Enter keeps these steps; numbers such as 2,5 take some out, 'again' begins anew."
 WHICH_SECRET = "Step {} types a secret, which is not kept. What is its name? (Enter for PASSWORD)"
 IS_IT_A_VALUE = (
@@ -21502,7 +21601,7 @@ def show_once(recorder: Recorder, terminal: Terminal) -> None:
         for number in range(COUNT_S, 0, -1):
             terminal.say(f"{number} ...", 0)
             eyes.clock.sleep(1)
-        listen()
+        terminal.say("Recording.", 0)
 
         def news() -> str:
             state = "Paused" if eyes.actuator.stop.paused else "Recording"
@@ -21518,8 +21617,11 @@ def ask_what_stays(recorder: Recorder, terminal: Terminal) -> Kept | None:
     """Asks which steps stay, what differs each time, and how success looks; None to begin anew."""
     steps = dict(enumerate(recorder.steps, 1))
     for number, step in steps.items():
-        terminal.say(f"{number:3}  {step.act.in_words()}", 0)
-    if not steps or not _person_is_there():
+        terminal.say(f"{number:3}  {plain_backslashes(step.act.in_words())}", 0)
+    if not steps:
+        return {}, ""
+    if not _person_is_there():
+        terminal.say(KEPT_WHOLE, 0)
         return dict.fromkeys(steps, ""), ""
     answer = terminal.ask(WHICH_STEPS)
     while True:
@@ -21541,7 +21643,8 @@ def ask_what_stays(recorder: Recorder, terminal: Terminal) -> Kept | None:
                 step.args["text"] = f"{{{{{name}}}}}"
         elif types or step.picks:
             offer = plain_name(control.name if types else control.role) or "value"
-            question = IS_IT_A_VALUE.format(number, step.act.in_words(), offer)
+            told = plain_backslashes(step.act.in_words())
+            question = IS_IT_A_VALUE.format(number, told, offer)
             name = terminal.ask(question)
             while name and ("{{" in name or not plain_name(name)):
                 name = terminal.ask(NO_NAME + question)
@@ -21654,6 +21757,9 @@ def demo_hand(eyes: Eyes) -> Iterator[list[Note]]:
 DELIMITERS = "\t,;|"  # a table of one column, too, may have commas in its cells, but no tabs
 FAULTS_TOLD = 5
 SECRET_ROWS_MOST = 100  # since each of their values is looked for in all that is told
+# A path in a check or a task, in which a column may stand.
+PATHS_SAID = re.compile(r"(?<!\w)(?<=\")[A-Za-z]:[\\/][^\"\n]+|(?<!\w)[A-Za-z]:[\\/][^\s\"]+")
+NO_FILE_NAME = frozenset('<>:"|?*\n')
 REPLACED_SIGN = b"\xef\xbf\xbd"  # stands in UTF-8 where another program lost a sign
 
 
@@ -21691,6 +21797,7 @@ class Table(Way):
     readable: set[str] = field(default_factory=set)  # fields that told once what they hold
     unused: list[str] = field(default_factory=list)  # columns of the file
     delimiter: str = ","  # of the file, and so of its results
+    said: str = ""  # its checks, or the task in words
 
     def bar(self) -> str:
         """Tells how many rows are over, and how long the others may take."""
@@ -21714,7 +21821,8 @@ def lines_of_table(path: Path) -> tuple[str, list[list[str]]]:
         text = io.StringIO(text, newline=None).getvalue().lstrip("\n")
         delimiter = max(DELIMITERS, key=text.partition("\n")[0].count)
         lines = csv.reader(io.StringIO(text), delimiter=delimiter, strict=True)
-        return delimiter, [*filter(any, lines)] or [[]]
+        # A quoted nothing is an empty cell of a table with one column.
+        return delimiter, [line for line in lines if any(line) or len(line) == 1] or [[]]
     except OSError as error:
         raise ConfigError(f"The table {path} cannot be read: {error.strerror}.") from None
     except csv.Error:
@@ -21742,6 +21850,10 @@ def why_not_entered(table: Table, name: str, cell: str, known: Secrets) -> str:
         return why_not_hidden(cell).rstrip(".")
     if not table.steps and {*table.hidden, *known.values} & {*_SECRET_NAME.findall(cell)}:
         return "it is the name of a secret, which the model would type"
+    for path in PATHS_SAID.findall(table.said):
+        whole = with_texts(path, {name: cell})
+        if whole != path and set(cell) & NO_FILE_NAME:
+            return f"{in_quotes(whole, 120)} can be no file"
     return ""
 
 
@@ -21812,6 +21924,7 @@ def table_of(
         **vars(way),
         names=names,
         hidden=hidden,
+        said=said,
         goes_on=options.rows_on,
         copy=Path(options.results) if options.results else None,
         delimiter=delimiter if len(lines[0]) > 1 else ",",
@@ -21865,6 +21978,11 @@ KNOWN = (*THERE, "unsure", "not proven", NOT_BEGUN)
 # What is clicked to type there, or to choose, and sends nothing.
 CHOOSING = FIELDS | PICKED.difference(["menu item"]) | {"checkbox", "tab", "list"}
 UNSENDING = ("type_text", "scroll", "scroll_at", "move")
+# Of a file that a check says to be gone, or that it does not say to be there.
+GOES = re.compile(
+    r"(?i)\b(?:not|no|never|without|gone|delet\w*|remov\w*|moved|renamed|nicht|kein\w*|gelöscht"
+    r"|entfernt|verschoben|umbenannt)\b|n['’]t\b"
+)
 
 
 def in_spans(rows: Iterable[RowRecord], name: str) -> str:
@@ -21887,10 +22005,9 @@ def write_results(run: Run, table: Table) -> None:
     lines = csv.writer(text, delimiter=table.delimiter)
     lines.writerow(["row", *table.names.values(), TABLE_COLUMN, *RESULT_COLUMNS])
     for row in table.rows:
-        if row.outcome:
-            values = [row.values[name] for name in table.names.values()]
-            ended = [row.outcome, row.text, round(row.seconds, 1), row.requests, row.run]
-            lines.writerow(run.logger.hide([row.line, *values, row.table, *ended]))
+        values = [row.values[name] for name in table.names.values()]
+        ended = [row.outcome or NOT_BEGUN, row.text, round(row.seconds, 1), row.requests, row.run]
+        lines.writerow(run.logger.hide([row.line, *values, row.table, *ended]))
     for path in filter(None, (run.logger.folder / RESULTS_FILE, table.copy)):
         try:
             new = in_run(path.parent, f"{path.name}.new")
@@ -21916,6 +22033,8 @@ def results_in(path: Path) -> Iterator[RowRecord]:
     for line in lines:
         values = dict(zip(head[1:end], line[1:], strict=False))
         table = values.pop(TABLE_COLUMN, "")
+        if not line[-1]:  # no run has begun it
+            continue
         yield RowRecord(0, values, line[end], run=line[-1], table=table, time=path.stat().st_mtime)
 
 
@@ -21967,6 +22086,8 @@ def take_earlier(run: Run, table: Table) -> None:
                 row.outcome = "skipped"
             if not answer:
                 run.logger.tell(row)
+                if row.outcome not in THERE:  # which ends it as failed
+                    run.logger.say(f"{row.line:>5}  {row.outcome:<10} {row.text}", 0)
 
 
 class RowRepeat(Repeat):
@@ -21975,7 +22096,9 @@ class RowRepeat(Repeat):
     def __init__(self, run: Run, table: Table, row: RowRecord) -> None:
         self.secrets = run.actuator.secrets
         self.secrets.values.update(table.secrets[row.line])
-        super().__init__(run, table.filled(row.values))
+        void = table.void_checks(row.values)
+        self.said = [check for check in table.checks if check not in void]
+        super().__init__(run, replace(table, checks=self.said).filled(row.values))
         self.table = table
         self.row = row
         valued = []
@@ -21990,7 +22113,7 @@ class RowRepeat(Repeat):
         self.sending = sending or valued
         self.checked = 0  # the steps before this one were read back, and sent
         self.unread: set[str] = set()  # fields that nobody can read
-        self.checks = [*map(self.filled, table.checks)]  # told to nobody
+        self.checks = [*map(self.filled, self.said)]  # told to nobody
         self.files = file_facts(*self.checks)
         # Of a file that held it before, "Anna" may be a part of another row's "Hanna".
         self.held = [ruling for ruling in self.by_file() if ruling.why == FILE_HOLDS_IT]
@@ -22001,10 +22124,29 @@ class RowRepeat(Repeat):
 
     def by_file(self) -> list[Ruling]:
         """Rules on the checks that files decide."""
-        return [*rulings_by_files(self.checks, self.files, file_facts(*self.checks), "")]
+        values = [*map(self.secrets.fill, self.row.values.values())]
+        # A file that is not to go has to be there, but not one that a list is to show.
+        named = [re.sub('"[^"]*"', "", one) for one in self.checks if not GOES.search(one)]
+        now = file_facts(*self.checks)
+        return [*rulings_by_files(self.checks, self.files, now, "\n".join(named), values)]
 
     def wait_for_place(self) -> SeenAct | None:
         found = super().wait_for_place()
+        window = found and found[1].frame.window
+        step = self.way.steps[self.way.next] if window else None
+        if window and step and step.value and "text" in step.act.args:
+            title = window.title
+            for text in map(ntpath.basename, self.row.values.values()):
+                title = title.replace(text or "\n", "")
+            # What another row has left there would be lost.
+            for row in self.table.rows:
+                for text in map(ntpath.basename, row.values.values()):
+                    is_there = text in title and tells_words(title, text)
+                    if is_there and not tells_words(step.place.title, text):
+                        told = f"{quoted_title(window)} is the window of row {row.line}, and was"
+                        told = f"{told} {step.place.title!r} when it was shown; nothing was typed."
+                        hint = "Show the task so that it begins with a new document or record."
+                        raise End(Outcome("failed", f"{told} {hint}"))
         if found and self.way.next in self.sending:
             self.read_back()
             if not self.row.outcome:  # from here on nobody can tell, whatever ends it
@@ -22038,8 +22180,9 @@ class RowRepeat(Repeat):
         typed: dict[str, Step] = {}
         for step in self.way.steps[self.checked : self.way.next]:
             if "text" in step.act.args:
-                # Of two texts in one field the later one.
-                typed[str([step.target.get(part) for part in ("role", "name", "id", "row")])] = step
+                # Of two texts in one field the later one; a dialog has its own.
+                there = [step.target.get(part) for part in ("role", "name", "id", "row")]
+                typed[str([*there, step.place.class_name, step.place.owned])] = step
         for step in typed.values():
             said = step.act.text.replace(LITERAL, "")
             text = self.secrets.fill(step.act.text).replace(LITERAL, "")
@@ -22068,7 +22211,7 @@ class RowRepeat(Repeat):
             return False
         decided = {one.check: one.holds for one in self.by_file() if one not in self.held}
         shown = texts_shown(self.run.eyes, self.run.controls, lasting=lasting)
-        for said, check in zip(self.table.checks, self.checks, strict=True):
+        for said, check in zip(self.said, self.checks, strict=True):
             holds = decided.get(check, is_shown(said, shown, said, self.filled))
             if check == said or not holds:
                 return False
@@ -22077,13 +22220,14 @@ class RowRepeat(Repeat):
     def end(self, last: Act) -> None:
         self.read_back()
         checks = "; ".join(self.way.checks)
-        if self.checks != self.table.checks:  # else none names a value
+        if self.checks != self.said:  # else none names a value
             for _ in tries_to_read(self.run.clock):
                 if self.is_there():
                     raise End(Outcome("completed", f"Windows shows it: {checks}"))
         if checks:
-            if not (self.run.session.has_model and all(one.holds for one in self.by_file())):
-                raise End(Outcome("not_proven", f"Windows does not show it: {checks}"))
+            lacks = "; ".join(f"{one.check}: {one.why}" for one in self.by_file() if not one.holds)
+            if lacks or not self.run.session.has_model:
+                raise End(Outcome("not_proven", f"Windows does not show it: {lacks or checks}"))
             super().end(last)
         if self.unread:
             told = f"There is no check, and nobody can read {', '.join(self.unread)}."
@@ -22125,6 +22269,9 @@ def ask_about_table(run: Run, table: Table) -> None:
     told = f"{count_of(len(table.rest), 'row')}, {what}.{unused}"
     empty = sum(not text for row in table.rest for text in row.values.values())
     told += f" Empty cells, which clear a field: {empty}." if empty else ""
+    void = [str(row.line) for row in table.rest if table.void_checks(row.values)]
+    rows = cut(", ".join(void), 80)
+    told += f" What a check quotes is empty, and proves nothing, in row {rows}." if void else ""
     run.logger.say(told, 0)
     if risky or (table.steps and _person_is_there() and run.config.confirm != "never"):
         switch = "; ".join(sorted({risk for _, risk, _ in hands.foreseen}))
@@ -22150,13 +22297,28 @@ def learn(run: Run, table: Table, row: RowRecord, first: int) -> None:
     """
     values = {name: text for name, text in row.values.items() if name not in table.hidden}
     texts = [*filter(None, values.values())]
-    table.steps = recorded_way(run.logger.folder, first).steps
+    table.steps = [*recorded_way(run.logger.folder, first).steps]
+    task = COLUMN.sub(lambda column: f"{{{squeezed(column[1])}}}", f" {run.actuator.task} ")
     # Each step that typed or picked just a value gets the name of that.
     numbered = {str(number): step for number, step in enumerate(table.steps, 1) if step.example}
     listed = "\n".join(f"{number}  {step.act.in_words()}" for number, step in numbered.items())
     for name, text in values.items():
         fits = [number for number, step in numbered.items() if step.example == text]
-        if not fits or len(text) < TELLING or texts.count(text) > 1:
+        longer = {
+            number: step.act.text.split(text) for number, step in numbered.items() if not fits
+        }
+        inside = [
+            number
+            for number, parts in longer.items()
+            if len(parts) == 2 and f" {parts[0]}{{{squeezed(name)}}}{parts[1]} " in task
+        ]
+        if len(inside) == 1:  # the task has that text, with the name in place of the value
+            fits = inside
+            at = int(inside[0]) - 1
+            before, behind = longer[inside[0]]
+            table.steps[at] = replace(table.steps[at], before=before, behind=behind)
+            numbered[inside[0]] = table.steps[at]
+        elif not fits or len(text) < TELLING or texts.count(text) > 1:
             question = f"Which step takes {{{name}}}, here {in_quotes(text, 60)}?\n{listed}"
             fits = [run.actuator.put(run.actuator.person.answers, question) or ""]
         for number in numbered.keys() & fits:
@@ -22209,7 +22371,17 @@ def end_of_row(run: Run, table: Table, row: RowRecord) -> Outcome:
         if not table.steps:
             row.outcome = "unsure"  # nobody can tell which act sends it
             tell_row(run, table, row)
-            return run_agent(run)
+            ended = run_agent(run)
+            told = [text for shown in texts_shown(run.eyes, run.controls) for text in shown]
+            with suppress(AgentError):  # nothing was done
+                for step in recorded_way(run.logger.folder, old.turn).steps:
+                    told += [step.example, *map(str, step.act.args.values())]
+            for name, text in row.values.items():
+                is_told = name in table.hidden or any(fold(text) in fold(one) for one in told)
+                if ended.kind == "completed" and not is_told:
+                    why = f"{name}, {in_quotes(text, 60)}, was entered nowhere"
+                    ended = Outcome("not_proven", f"{why}. {ended.text}", ended.checks)
+            return ended
         place = table.steps[0].place
         front = run.eyes.desktop.foreground()
         if not front or front.program != place.program:
@@ -22271,7 +22443,9 @@ def do_rows(run: Run, table: Table) -> Outcome:
             ask_about_table(run, table)
     kind = "completed" if all(row.outcome in THERE for row in table.rows) else "failed"
     results = table.copy or run.logger.folder / RESULTS_FILE
-    return Outcome(kind, f"{in_spans(table.rows, 'outcome')}; see {results}")
+    wrong = [row for row in table.rows if row.text and row.outcome not in THERE]
+    why = f"; row {wrong[-1].line}: {cut(wrong[-1].text, 300).rstrip('.')}" if wrong else ""
+    return Outcome(kind, f"{in_spans(table.rows, 'outcome')}{why}; see {results}")
 
 
 ####################################################################################################
@@ -22309,7 +22483,7 @@ A small local vision model (LM Studio) carries out a task on your desktop.
   --again                do the acts of the task's last completed run while the screen is as then
   --with NAME=TEXT...    with --again: a value of what was shown, which differs each time
   --rows FILE            do a task with {{columns}} for each row of a table
-  --only-rows ROWS       of it only these, such as 5-9,12
+  --only-rows ROWS       of it these, such as 5-9,12, empty lines not counted
   --rows-on              go on after a row that is not done
   --max-rows N           refuse a table of more rows than these (500)
   --results FILE         what became of the rows, besides in the run's folder
@@ -23316,7 +23490,7 @@ def tell_end(run: Run, person: Person, stats: Stats, outcome: Outcome) -> None:
     lines = [end + again, *(f"  not allowed: {refused}" for refused in progress.refusals)]
     lines += [f"  check {number} {ruling}" for number, ruling in enumerate(outcome.checks, 1)]
     terminal = person.terminal
-    if not completed and terminal.level == 0 and terminal.last_row:
+    if not completed and terminal.level == 0 and terminal.last_row and not terminal.bar():
         lines.append(terminal.last_row)  # which tells why
     # From the records: of a resumed run they hold what earlier processes did, too.
     sums = stats.run["sums"]

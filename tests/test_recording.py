@@ -13,7 +13,7 @@ from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -35,6 +35,8 @@ TICK = Control(
     "Paid", "checkbox", Rect(200, 250, 90, 30), window=7, program="soffice.exe", checked=False
 )
 OK = Control("OK", "button", Rect(200, 300, 90, 30), window=7, program="soffice.exe")
+MAIN = replace(WINDOW, title="Untitled - Notes", class_name="Notes")
+SAVE_AS = replace(WINDOW, handle=8, title="Save As", class_name="#32770", owner=MAIN)
 UNREAD = "keys that could not be read"
 TOO_QUICK = (
     "what an act was aimed at, which came before it was looked at; show it again more slowly"
@@ -132,7 +134,8 @@ class RecorderCase(unittest.TestCase):
         self.addCleanup(self.logger.close)
         eyes = agent.Eyes(hands, self.logger)
         controls = agent.ControlCheck(hands)
-        self.recorder = agent.Recorder(eyes, controls, lambda *_: None)
+        self.said: list[str] = []
+        self.recorder = agent.Recorder(eyes, controls, lambda text, *_: self.said.append(text))
 
         def listen() -> Iterator[list[Note]]:
             for notes in chain(*acts):
@@ -155,8 +158,53 @@ class RecorderCase(unittest.TestCase):
         return [json.loads(line) for line in lines]
 
 
+class Windows(RecorderCase):
+    """A step knows the window in which it was shown, and is done in no other one."""
+
+    def saves(self, after: int, rests: bool) -> Iterator[list[Note]]:
+        """Types, presses Ctrl+S, and types a path into what opens so many looks later."""
+        self.form.front = MAIN
+        yield from self.hand.click("Name:")
+        yield from self.hand.type("a note")
+        pressed = self.hand.press("s", "ctrl")
+        yield next(pressed)
+        yield from [[]] * after
+        self.form.front = SAVE_AS
+        self.form.controls = {"File": replace(NAME, name="File", window=8)}
+        self.form.focus = "File"
+        yield from [[]] * (12 if rests else 0)
+        if rests:
+            yield from self.hand.press("f1")
+        yield from self.hand.type("C:")
+        yield from self.hand.press("enter")
+
+    def test_a_dialog_that_opens_late_is_the_window_of_what_is_typed_there(self) -> None:
+        for after, rests in product((0, 2, 6, 12, 40), (False, True)):
+            with self.subTest(after, rests=rests):
+                self.form = Form(VirtualClock(), NAME)
+                self.hand = Hand(self.form)
+                self.shown(self.saves(after, rests))
+                there = [
+                    (line["title"], line["class_name"], line["owned"])
+                    for line in self.written()
+                    if line["kind"] == "place"
+                ]
+                main, dialog = ("Untitled - Notes", "Notes", False), ("Save As", "#32770", True)
+                self.assertIn(there.pop(1), (main, ("Untitled - Notes", "", False)))
+                self.assertEqual(there, [main, dialog, dialog, *[dialog] * rests])
+
+
 class Steps(RecorderCase):
     """What a person does becomes the acts that do it again."""
+
+    def test_what_is_done_before_it_begins_is_told_and_no_step(self) -> None:
+        early = Note("f5", True, Point(1, 1), -5000)
+        self.assertEqual(self.shown(iter([[early]]), self.hand.click("OK")), ['click "OK"'])
+        self.assertRegex(str(self.recorder.gaps), "what was done before the recording began.*: 1")
+
+    def test_a_path_is_told_as_it_was_typed(self) -> None:
+        self.shown(self.hand.click("Name:"), self.hand.type(r"C:\t\a.txt"))
+        self.assertEqual(self.said, [r'   1  type text "C:\t\a.txt"'])
 
     def test_a_field_is_one_step_with_what_it_holds_when_it_is_left(self) -> None:
         hand = self.hand
@@ -741,11 +789,62 @@ class Again(RecorderCase):
         _, why = why_not(step, place, box)
         self.assertEqual(why, "'Paid' (checkbox) is not checked")
 
+    def test_it_is_done_in_no_window_that_is_another_one(self) -> None:
+        other = replace(SAVE_AS, handle=9, owner=replace(MAIN, title="a.txt - Notes"))
+        menu = replace(SAVE_AS, title="", class_name="#32768")
+        self.shown(self.hand.click("OK"))
+        (step,), _ = self.place()
+        for shown, now, is_of in (
+            (SAVE_AS, other, True),
+            (SAVE_AS, replace(other, title="Save As - Notes 2"), True),
+            (SAVE_AS, MAIN, False),
+            (SAVE_AS, replace(other, title="Open"), False),
+            (MAIN, other, False),
+            (MAIN, replace(MAIN, title="a.txt - Notes"), True),
+            (MAIN, replace(MAIN, title="a.txt"), True),
+            (MAIN, replace(MAIN, class_name="Progman"), False),
+            (replace(MAIN, class_name="Hwnd[1]"), replace(MAIN, class_name="Hwnd[2]"), True),
+            (MAIN, replace(MAIN, program="other.exe"), False),
+            (replace(MAIN, class_name=""), SAVE_AS, True),  # an older journal
+            (menu, MAIN, True),  # where it drops down
+        ):
+            owned = bool(shown.owner)
+            kind = {"class_name": shown.class_name, "owned": owned}
+            place = replace(step.place, title=shown.title, program=shown.program, **kind)
+            self.assertEqual(replace(step, place=place).is_of(now), is_of, (shown, now))
+
+    def test_a_text_for_a_dialog_goes_into_no_equal_field_of_its_owner(self) -> None:
+        def typed() -> Iterator[list[Note]]:
+            self.form.front = SAVE_AS
+            yield from self.hand.click("Name:")
+            yield from self.hand.type("C:")
+
+        self.form.controls = {"Name:": replace(NAME, window=8)}
+        self.shown(typed())
+        self.assertEqual(self.here()[1], "")
+        self.form.front = MAIN
+        self.form.controls = {"Name:": NAME}
+        self.assertRegex(self.here()[1], "its window 'Save As' is not in front, but .*Untitled")
+
     def test_what_a_field_holds_by_now_is_replaced(self) -> None:
         self.shown(self.hand.click("Name:"), self.hand.type("Anna"))
         self.assertTrue(self.here()[0].act.args.get("clear"))
         self.form.controls["Name:"] = NAME
         self.assertFalse(self.here()[0].act.args.get("clear"))
+
+    def test_a_dialog_may_name_the_value_that_it_is_about(self) -> None:
+        def typed() -> Iterator[list[Note]]:
+            self.form.front = replace(SAVE_AS, title="Customer Anna")
+            yield from self.hand.click("Name:")
+            yield from self.hand.type("Anna")
+
+        self.form.controls = {"Name:": replace(NAME, window=8)}
+        self.shown(typed())
+        (step, *_), _ = self.place()
+        step.value = "name"
+        (otto,) = replace(self.way, steps=[step]).filled({"name": "Otto"}).steps
+        for title, is_of in (("Customer Otto", True), ("Customer Anna", False)):
+            self.assertEqual(otto.is_of(replace(SAVE_AS, title=title)), is_of)
 
     def test_a_value_stands_in_each_step_that_has_its_name_and_a_secret_is_none(self) -> None:
         hand = self.hand
@@ -876,6 +975,10 @@ class CommandLine(CommandLineCase):
         self.assertRegex(self.main("--runs")[1], r"by hand +completed .*save a note")
         self.assertEqual(self.main("--forget", "Save  a note")[0], 0)
         self.assertIn("There is no recording", self.main("--forget", "save a note")[2])
+
+    def test_where_nobody_can_be_asked_that_is_told(self) -> None:
+        out = self.main("--teach", "save a note", "--demo")[1]
+        self.assertIn("Nobody is at a console: all steps are kept as they are", out)
 
     def test_the_person_takes_steps_out_and_names_what_differs(self) -> None:
         with person_at_main(self.types("3", "note", "")) as keyboard:

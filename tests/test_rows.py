@@ -120,7 +120,7 @@ STEPS: Steps = (
 )
 
 
-def record(dumps: Path, check: str, steps: Steps = STEPS) -> None:
+def record(dumps: Path, check: str, steps: Steps = STEPS, **window: Any) -> None:
     """A task that a person showed once, in this folder."""
     lines: list[dict[str, Any]] = [
         {"kind": "run", "model": "shown by hand", "profile": "planner", "task": TASK}
@@ -139,6 +139,7 @@ def record(dumps: Path, check: str, steps: Steps = STEPS) -> None:
             "program": "soffice.exe",
             "window": [0, 0, 320, 240],
             "control": control,
+            **window,
         }
         intent["args"]["position"] = {"x": 1, "y": 1}
         lines += [
@@ -241,7 +242,8 @@ class RowsCase(CommandLineCase):
             return list(csv.DictReader(stream, delimiter=delimiter))
 
     def outcomes(self) -> list[str]:
-        return [row["outcome"] for row in self.results()]
+        """Of the rows that a run has begun, or knows."""
+        return [row["outcome"] for row in self.results() if row["run"]]
 
 
 class Tables(RowsCase):
@@ -300,6 +302,29 @@ class Tables(RowsCase):
         _, said = self.read(b"name;city\nA;B\n", "--with", "city=Bern", "--with", "x=1")
         told = r"column 'city' is one too many \(with --with\); column 'x' is one too many \("
         self.assertRegex(said, told)
+
+    def test_a_cell_that_makes_a_path_impossible_is_told_before_anything_is_done(self) -> None:
+        for check, cell, is_wrong in (
+            (r"C:\t\{name}.txt exists", r"C:\t\a.txt", True),
+            (r'"C:\my notes\{name}.txt" exists', "a?", True),
+            (r"C:\t\{name}.txt exists", r"more\a", False),
+            (r"{name} exists", r"C:\t\a.txt", False),
+            (r'The list shows "{name}" of C:\t\a.txt', "a: b?", False),
+        ):
+            with self.subTest(check, cell=cell):
+                shutil.rmtree(self.folder / "dumps")
+                record(self.folder / "dumps", check)
+                records, said = self.read(f"name;city\n{cell};B\n".encode())
+                self.assertEqual(
+                    (records, "can be no file" in said),
+                    ([], True) if is_wrong else ([(cell, "B")], False),
+                    said,
+                )
+                self.assertEqual(r"row 1, name: 'C:" in said, is_wrong, said)
+
+    def test_a_quoted_nothing_is_the_empty_cell_of_a_table_with_one_column(self) -> None:
+        rows, said = self.read(b'name\nA\n\n""\nB\n', "--with", "city=Bern")
+        self.assertEqual(rows, [("A", "Bern"), ("", "Bern"), ("B", "Bern")], said)
 
     def test_results_have_the_delimiter_of_their_table_and_tell_the_next_one_of_any_other(
         self,
@@ -435,7 +460,7 @@ class Entering(RowsCase):
                 self.assertEqual((ended, len(self.book.records)), (code, 3), out + err)
                 self.assertIn(told, out)
                 self.assertIn("results.csv cannot be written", out)
-                self.assertEqual(len(self.results()), 3 if free == 2 else 1)
+                self.assertEqual(len(self.outcomes()), 3 if free == 2 else 1)
 
     def test_a_column_in_double_braces_is_a_secret_of_what_was_shown_with_an_ordinary_value(
         self,
@@ -541,6 +566,65 @@ class Entering(RowsCase):
         code, out, _ = self.rows(self.table("A;Bern", "B;Basel", "C;Chur"), "--rows-on")
         self.assertEqual(self.book.records, [("A", "Bern"), ("C", "Chur")])
         self.assertEqual(self.outcomes(), ["skipped", "failed", "done"])
+
+    def test_results_tell_of_rows_that_were_not_begun_and_these_are_not_known_later(self) -> None:
+        results = str(self.folder / "all.csv")
+        self.book.fits = 2
+        table = self.table("A;Bern", "B;Chur", "C;Genf")
+        self.rows(table, "--results", results)
+        told = [(row["row"], row["outcome"], row["run"]) for row in self.results()]
+        expected = [("1", "failed", "run_0002"), ("2", "not begun", ""), ("3", "not begun", "")]
+        self.assertEqual(told, expected)
+        self.book.fits = 100
+        code, out, _ = self.rows(table, "--results", results)
+        self.assertEqual((code, self.outcomes()), (0, ["done"] * 3), out)
+        self.assertNotIn("known from", out)
+
+    def test_the_end_tells_why_a_table_is_not_done(self) -> None:
+        self.book.fits = 2
+        _, out, _ = self.rows(self.table("A;Bern", "B;Chur"))
+        end = " ".join(out.partition("failed: ")[2].split())
+        self.assertRegex(end, r"^1 failed \(1\), 1 not begun \(2\); row 1: 'City:' holds less than")
+        self.assertNotIn(" way ", end)
+
+    def test_a_row_that_is_known_and_not_done_is_told_in_a_line(self) -> None:
+        self.book.loses = True
+        self.rows(self.table("A;Bern"))
+        _, out, _ = self.rows(self.table("A;Bern"))
+        self.assertRegex(out, r"(?m)^    1  not proven known from .*: not proven on ")
+
+    def test_what_another_row_has_left_in_a_window_is_not_typed_over(self) -> None:
+        enter = self.book.enter
+
+        def saves() -> None:
+            names = [name for name, _ in [*self.book.records, ("Anna", "")]][:1]
+            enter()
+            self.book.front = replace(WINDOW, title=f"{names[0]}.doc - Customers")
+
+        self.book.enter = saves  # type: ignore[method-assign]
+        code, out, _ = self.rows(self.table("Anna;Bern", "Otto;Bern"))
+        self.assertEqual((code, self.outcomes()), (1, ["done", "failed"]), out)
+        self.assertEqual((self.book.records, self.book.typed[2:]), ([("Anna", "Bern")], []))
+        self.assertIn("is the window of row 1, and was 'Customers' when it was shown", out)
+
+    def test_a_field_is_read_back_in_the_window_of_its_step(self) -> None:
+        shutil.rmtree(self.folder / "dumps")
+        record(self.folder / "dumps", self.check, copy.deepcopy(STEPS), class_name="Book")
+        box = replace(WINDOW, handle=8, title="Find", class_name="#32770", owner=WINDOW)
+        self.book.front = replace(WINDOW, class_name="Book")
+        self.book.controls["other"] = replace(NAME, window=8, value="zzz")
+        self.book.windows = lambda: [box, self.book.front]  # type: ignore[method-assign]
+        _, out, _ = self.rows(self.table("Anna;Bern"))
+        self.assertNotIn("zzz", out)
+
+    def test_a_row_whose_own_value_is_in_the_title_is_entered(self) -> None:
+        def names(text: str) -> None:
+            title = "Customers" if text == "Bern" else f"{text} - Customers"
+            self.book.front = replace(WINDOW, title=title)
+
+        self.book.happens = names
+        code, out, _ = self.rows(self.table("Anna;Bern", "Anna Meier;Bern"), "--only-rows", "2")
+        self.assertEqual((code, self.outcomes()), (0, ["done"]), out)
 
     def test_three_failures_in_a_row_end_it(self) -> None:
         self.book.fits = 1
@@ -998,6 +1082,52 @@ class ByFile(RowsCase):
             options = ("--endpoint", server.url, "--set", "verify_completion=false")
             self.assertEqual(self.rows(self.table("A;Bern"), *options)[0], 1)
         self.assertEqual(self.outcomes(), ["not proven"])
+
+    def judged(self, check: str, *rows: str, saves: bool = True) -> tuple[list[str], str]:
+        """The outcomes of rows with such a check, of which a model says that it holds."""
+        shutil.rmtree(self.folder / "dumps")
+        record(self.folder / "dumps", check)
+        enter = self.book.enter
+
+        def save() -> None:
+            enter()
+            if saves:
+                (self.folder / f"{self.book.records[-1][0]}.txt").write_text("it", "utf-8")
+
+        self.book.enter = save
+        with Model(SaysYes((), ("one",))) as server:
+            out = self.rows(self.table(*rows), "--endpoint", server.url)[1]
+        return self.outcomes(), out
+
+    def test_a_file_that_a_cell_names_has_to_be_there_whatever_a_model_says(self) -> None:
+        path = f"{self.folder}/{{name}}.txt"
+        for check in (path, f"The note is saved in {path}", f"{path} is saved as a note."):
+            for saves, outcome in ((True, "done"), (False, "not proven")):
+                with self.subTest(check, saves=saves):
+                    self.book = Book(self.clock)
+                    (self.folder / "A.txt").unlink(missing_ok=True)
+                    outcomes, out = self.judged(check, "A;Bern", saves=saves)
+                    self.assertEqual(outcomes, [outcome], out)
+                    self.assertEqual("does not exist" in out, not saves, out)
+
+    def test_a_file_that_is_to_go_or_that_a_list_is_to_show_may_be_nowhere(self) -> None:
+        path = f"{self.folder}/{{name}}.txt"
+        for check in (f"{path} was deleted", f'The box lists "{path}"', f"There is no {path}"):
+            with self.subTest(check):
+                self.book = Book(self.clock)
+                outcomes, out = self.judged(check, "A;Bern", saves=False)
+                self.assertEqual(outcomes, ["done"], out)
+
+    def test_quotes_in_a_cell_are_matched_as_they_are(self) -> None:
+        code, out, _ = self.rows(self.table('"say ""hi""";Bern', "“Otto”;Bern"))
+        self.assertEqual((code, self.outcomes()), (0, ["done"] * 2), out)
+        self.assertIn("shows it: ", out)
+
+    def test_an_empty_cell_makes_its_check_void_which_is_told_before_anything_is_done(self) -> None:
+        code, out, _ = self.rows(self.table("A;Bern", ";Bern"))
+        self.assertEqual((code, self.outcomes()), (0, ["done"] * 2), out)
+        before = " ".join(out.partition("    1  ")[0].split())
+        self.assertIn("What a check quotes is empty, and proves nothing, in row 2.", before)
 
     def test_what_it_held_before_proves_nothing(self) -> None:
         self.assertEqual(self.rows(self.table("Hanna;Bern", "anna;Bern"))[0], 1)
@@ -1836,7 +1966,6 @@ class InWords(WordsCase):
                 "which steps take .*name",
             ),
             (["A;Basel", "B;Bern"], enters("A", basel), "which steps take .*name"),
-            (['"Meier, Anna";Basel', "B;Bern"], enters(anna, "Chur"), "which steps take .*City"),
             (
                 ['"Meier, Anna";Basel', "B;Bern"],
                 enters(anna, basel, call("type_text_input", text=" Anna")),
@@ -1850,6 +1979,46 @@ class InWords(WordsCase):
                 self.assertEqual((code, self.outcomes()), (1, ["done"]), out)
                 self.assertRegex(out, told)
                 self.assertEqual(len(self.book.records), 1)
+
+    def test_a_value_that_was_entered_nowhere_leaves_the_row_not_proven(self) -> None:
+        for acts, lost in (
+            (enters("WRONG", "Basel"), "name, 'Meier, Anna'"),
+            (enters("Meier, Anna", "Chur"), "City, 'Basel'"),
+        ):
+            with self.subTest(lost):
+                self.book = Book(self.clock)
+                self.checks = ("The customer is entered.",)
+                shutil.rmtree(self.folder / "dumps", ignore_errors=True)
+                code, out = self.entered('"Meier, Anna";Basel', "B;Bern", acts=acts)
+                self.assertEqual((code, self.outcomes()), (1, ["not proven"]), out)
+                self.assertIn(f"{lost}, was entered nowhere", out)
+                self.assertNotIn("is not sure", out)
+
+    def test_a_value_in_a_longer_text_that_the_task_has_is_found_there(self) -> None:
+        self.task = "Enter {name} of No. {city}/b"
+        self.checks = ('The list shows "Meier, Anna · No. 7/b"',)
+        rows = ('"Meier, Anna";7', "Otto;12", "Hugo;")
+        code, out = self.entered(*rows, acts=enters("Meier, Anna", "No. 7/b"))
+        self.assertEqual((code, self.outcomes()), (1, ["done", "done", "failed"]), out)
+        self.assertEqual(self.book.records, [("Meier, Anna", "No. 7/b"), ("Otto", "No. 12/b")])
+        self.assertIn("city is a part of a text, and cannot be empty", out)
+
+    def test_a_value_in_a_text_that_the_task_has_otherwise_or_twice_is_not_sure(self) -> None:
+        self.checks = ("The customer is entered.",)
+        for task, acts in (
+            ("Enter {name} of {city}", enters("Meier, Anna", "No. 7/b")),
+            ("Enter {name} of No. {city}/b", enters("No. 7/b", "No. 7/b")),
+        ):
+            with self.subTest(task):
+                self.task = task
+                self.book = Book(self.clock)
+                shutil.rmtree(self.folder / "dumps", ignore_errors=True)
+                rows = (
+                    ('"Meier, Anna";7', "Otto;12") if "Meier" in str(acts) else ("No.;7", "Otto;12")
+                )
+                code, out = self.entered(*rows, acts=acts)
+                self.assertEqual((code, self.outcomes()), (1, ["done"]), out)
+                self.assertRegex(out, "which steps take .*city.* is not sure")
 
     def test_what_is_not_sure_is_asked_about(self) -> None:
         self.checks = ('The list shows "Anna · Anna"',)

@@ -90,6 +90,15 @@ class Turns(InChrome):
         self.assertTrue(self.chrome.run(opened)[1])
         self.assertEqual(self.chrome.complaints(), [])
 
+    def test_what_came_before_the_first_turn_stands_before_the_rows_of_a_table(self) -> None:
+        row = {"kind": "row", "turn": 0, "line": 1, "values": {"name": "A"}}
+        click = {"kind": "intent", "turn": 1, "tool": "click", "args": {}}
+        self.told({"kind": "look", "turn": 0, "screenshot": "a.png"}, row, click)
+        shown = "return [...document.querySelectorAll('#list > li')].map(row => row.textContent)"
+        first, second = self.chrome.run(shown)
+        self.assertIn("Before the first turn", first)
+        self.assertIn("Row 1", second)
+
     def test_each_note_has_its_name_and_a_pause_is_told_apart_from_a_refusal(self) -> None:
         for refused, kind in (("stale_frame", "stale_frame"), ("blocked_key", "refused")):
             (turn,) = self.told(

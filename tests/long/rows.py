@@ -71,7 +71,7 @@ class Entering(FormPerson):
         if not found:
             return {}
         with found[-1].open(encoding="utf-8-sig", newline="") as stream:
-            return {row["name"]: row for row in csv.DictReader(stream)}
+            return {row["name"]: row for row in csv.DictReader(stream) if row["run"]}
 
     def start(self, table: str) -> Program:
         words = ("--again", TASK, "--rows", table, "--rows-on", "--confirm", "never")

@@ -47,6 +47,33 @@ class Notepad(Showing):
             written = self.desktop.file(rf"C:\note{number}.txt")
             self.assertTrue(written.exists(), output)
 
+    def test_no_row_is_typed_over_what_the_row_before_has_saved(self) -> None:
+        self.desktop.host("wine", "start", "notepad")
+        time.sleep(3)
+        program = self.teach("save a note", "|text|file||")
+        self.click(400, 300)
+        self.type("Hello from me")
+        self.hand("key", "ctrl+s")
+        time.sleep(2)
+        self.type(r"C:\shown.txt")
+        self.hand("key", "Return")
+        time.sleep(1)
+        output = self.shown(program)
+        places = [entry["title"] for entry in self.desktop.journal("place")]
+        self.assertEqual(places[2:], ["Save As"] * 2, output)
+        self.desktop.close("notepad.exe")
+        self.desktop.host("wine", "start", "notepad")
+        time.sleep(3)
+        table = self.desktop.folder / "notes.csv"
+        rows = [["text", "file"], ["one", r"C:\row1.txt"], ["two", r"C:\row2.txt"]]
+        with table.open("w", encoding="utf-8", newline="") as stream:
+            csv.writer(stream).writerows(rows)
+        code, output = self.again("save a note", "--rows", windows_path(table))
+        self.assertEqual(code, 1, output)
+        self.assertIn("is the window of row 1", output)
+        self.assertEqual(self.desktop.file(r"C:\row1.txt").read_bytes(), b"one", output)
+        self.assertFalse(self.desktop.file(r"C:\row2.txt").exists())
+
 
 class Customers(FormPerson, Showing):
     """A form with a field, a drop-down list, a box, and records that nearly share a name."""
