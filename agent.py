@@ -5949,7 +5949,8 @@ ACTS ((please|bitte)\s)?<VERBS>|.*\s(tamamla|onayla|gonder|sil|kaydet|iptal et|o
 OF_WHAT_IS_THERE (<POLITE>\s){,3}(?!(write|type|enter|note|jot|put|save|store|make|create|compose
     |draft|(be)?schreib\w*|tipp\w*|notier\w*|speicher\w*|sicher\w*|erstell\w*|verfass\w*|gib|leg\w*
     |ecri\w*|tape\w*|saisi\w*|enregistre|sauvegarde|cree|escrib\w*|teclea|introdu\w*|guarda|crea
-    |anota)\b)<VERBS>.*|(.*\W)?((the|an|is|are|already|currently|still|left) open(ed)?|current\w*
+    |anota)\b)<VERBS>.*|(?!.*(schreiben|notieren|speichern|erstellen)\W*$).*(<INFINITIVES>)\W*
+    |(.*\W)?((the|an|is|are|already|currently|still|left) open(ed)?|current\w*
     |existing|active|this|these|my|our|dies\w*|mein\w*|unser\w*|aktuell\w*|offene\w*|geoffnet\w*
     |vorhanden\w*|bestehend\w*|ouvert\w*|actuel\w*|ce|cet|cette|mon|ma|mes|notre|abiert[oa]s?
     |actual|este|esta|mi|apert[oa]|corrente|quest[oa])(\W.*)?
@@ -14812,7 +14813,7 @@ _HOLDS = r"""(?:contains?|holds?|has|says|reads|shows|includes|enth[aä]lt|conti
 
 
 FILE_HOLDS_IT = "the file holds it"
-FILE_EXISTS = "the file exists"
+FILES_SAY = (FILE_HOLDS_IT, "the file exists", "the file is gone")
 AS_IT_WAS = "the file is as it was when the run began"
 # What in a task stands before the path of a file that it wants written; "in" may tell whence.
 _SAVES = r"(?:save|store|export|speicher|sicher|enregistre|guarda|salva|zapisz)\w*\b"
@@ -14884,22 +14885,27 @@ def rulings_by_files(
             rf"(?i){_GOES}{named}(?(1){_ELSEWHERE}|{_GONE})|{named}[\"'”“]?\s+(?:l[oö]sch|entfern)en\b",
             task,
         )
-        if goes and state not in (NO_FILE, UNSEEN[0]):
+        if goes and state != UNSEEN[0] and old_state != NO_FILE:
             rest = task[goes.start() :].partition(path)[2]
             comes_back = path in rest or _COMES_BACK.search(rest)
             if not (comes_back or is_unsure(task, goes.start(), "")):
-                yield Ruling(f"{path} is gone", False, "it is still there")
+                is_gone = state == NO_FILE
+                why = FILES_SAY[2] if is_gone else "it is still there"
+                yield Ruling(f"{path} is gone", is_gone, why)
         for wanted, whole, end in texts_bidden(task):
             into = re.match(rf"(?i)(?:{_INTO_IT}){named}{_NO_MORE_OF_IT}", task[end:])
             if not into or text is None or not _PLAIN_FILE.fullmatch(path):
                 continue
             held = _plain(text)
-            rest = held.replace(wanted, "", 1).strip(" .")
-            said = f"{path} holds {in_quotes(wanted, 80)}"
-            if wanted not in held:
+            plain = _plain(wanted)
+            rest = held.replace(plain, "", 1).strip(" .")
+            said = f'{path} holds "{cut(wanted, 80)}"'
+            if plain not in held:
                 yield Ruling(said, False, "the file does not hold it")
             elif whole and rest not in ("", _plain(text_in(old) or "").strip(" .")):
                 yield Ruling(f"{said} alone", False, "the file holds more")
+            elif _words(wanted) in _words(text):
+                yield Ruling(said, True, FILE_HOLDS_IT)
         name = _name_pattern(path)
         both = rf"(?:{_EXISTS}\W+(?:and|und|et|y)\W+)?"
         form = rf"{name}\W+(?:{both}{verb}(?:\W+{filler})*\W+{_QUOTED}|{_EXISTS})\W*\Z"
@@ -14912,7 +14918,7 @@ def rulings_by_files(
                 yield Ruling(
                     check,
                     state != NO_FILE,
-                    f"the file {state}" if state == NO_FILE else FILE_EXISTS,
+                    f"the file {state}" if state == NO_FILE else FILES_SAY[1],
                 )
             elif text is None:
                 if data and data == old:
@@ -14972,10 +14978,7 @@ def is_unsure(task: str, begin: int, rest: str) -> bool:
 
 
 def texts_bidden(task: str) -> Iterator[tuple[str, bool, int]]:
-    """Reads which texts a task certainly bids to write, each with whether it is all, and its end.
-
-    They are as _plain() gives them.
-    """
+    """Reads which texts a task bids for certain; of each whether that is all, and where it ends."""
     masked = re.sub(PATTERNS["QUOTED"], lambda one: "_" * len(one[0]), task)
     is_one = len(_MAKES_TEXT.findall(_PATH.sub("", masked))) == 1
     for said in _BIDDEN_TEXT.finditer(task[:FACT_CHARACTERS]):
@@ -14991,7 +14994,7 @@ def texts_bidden(task: str) -> Iterator[tuple[str, bool, int]]:
         alone = re.match(f"(?i){_NOTHING_ELSE}", rest)
         is_all = said[4] or alone or re.search(f"(?i){_ALL_OF_IT}", said[1])
         whole = bool(is_one and is_all and not _TIMES.match(rest))
-        yield _plain(wanted).rstrip(" ,"), whole, end + (alone.end() if alone else 0)
+        yield _words(wanted).rstrip(" ,."), whole, end + (alone.end() if alone else 0)
 
 
 _AND_WORD = re.compile(r"(?i)\b(?:and|then|und|dann|et|puis|y|or|oder|ou)\b")
@@ -15030,8 +15033,9 @@ def rulings_on_typing(run: Run, look: Look, files: FileFacts) -> Iterator[Ruling
     typed = run.actuator.typed.own
     done = [typed, *(one.args for one in memory.active_history)]
     done += [one.summary for one in memory.all_snapshots]
-    for wanted, whole, _ in certain:
-        said = f"{in_quotes(wanted, 80)} is written"
+    for text, whole, _ in certain:
+        wanted = _plain(text)
+        said = f"{in_quotes(text, 80)} is written"
         # Names, as dates may stand there in another form.
         tells = values or not progress.typed
         has_words = len(re.findall(r"[^\W\d_]{2,}", wanted)) > 2 * bool(re.search(r"\d", wanted))
@@ -15355,7 +15359,7 @@ def how_proven(verdict: Sequence[Ruling]) -> str:
     """Tells a person what the proof of a completion is: files, or the model's own word."""
     if not verdict:
         return "Not checked."
-    files = sum(ruling.why in (FILE_HOLDS_IT, FILE_EXISTS) for ruling in verdict)
+    files = sum(ruling.why in FILES_SAY for ruling in verdict)
     if files == len(verdict):
         return "Proven by files."
     by_files = f"{files} of {count_of(len(verdict), 'check')} by files, else " if files else ""

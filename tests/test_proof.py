@@ -251,8 +251,10 @@ class Facts(Judged):
             path.write_text(held, encoding="utf-8")
             os.utime(path, (9e8, 9e8))
 
-        outcome = self.judged(task.replace("{}", str(path)), "All is as wanted.", happens=happens)
-        return outcome.kind == "completed"
+        said = task.replace("{}", str(path))
+        off = {"controls": "off", "happens": happens}  # so that the file alone decides
+        self.ended = self.judged(said, "All is as wanted.", **off)
+        return self.ended.kind == "completed"
 
     def test_a_file_has_to_hold_the_text_that_its_task_bids_to_write_into_it(self) -> None:
         """Rows: the task, what proves it false, and what does not."""
@@ -271,6 +273,11 @@ class Facts(Judged):
         ):
             self.assertFalse(self.believed(task, false), task)
             self.assertTrue(self.believed(task, true), task)
+        # What a file proves is told as that.
+        self.believed('Write "hello" and save it as {}', "hello")
+        proven = f'{self.folder / "note.txt"} holds "hello"', True, "the file holds it"
+        self.assertEqual(self.ended.checks[1:], [proven])
+        self.assertTrue(self.ended.text.startswith("Confirmed 1 of 2 checks by files, else by"))
         exactly = 'Write exactly "bye" and save it as {}'
         self.assertTrue(self.believed(exactly, "hello\nbye", before="hello"))
         self.assertFalse(self.believed(exactly, "hello\nbye\nbye", before="hello"))
