@@ -129,7 +129,7 @@ ROWS = (
     ("clicks-apart", "Hands", "two clicks of one button are kept apart", "Hands.click", "again_at - self.clock.now()", "0.0"),
     ("repeats", "Deeds", "a click is not undone by being said once more", "object_to", "part=part):", "part=part) is False:"),
     ("objections", "Turns", "objections in a row cost patience", "judge_deed", "len(progress.objected) == 1", "True"),
-    ("ways-back", "Turns", "the same way back to a known screen is no progress twice", "judge_deed", "progress.is_new_try(deed.act, NEAR)", "True"),
+    ("ways-back", "Turns", "the same way back to a known screen is no progress twice", "judge_deed", "progress.is_new_try(act, NEAR)", "True"),
     ("insisted", "Deeds", "what was insisted on is done again unasked", "touch", "None if insisted else (aim, seen)", "(aim, seen)"),
     ("text-in-file", "Evidence", "a file has to hold the text that its task bids", "rulings_by_files", "if plain not in held:", "if False:"),
     ("text-alone", "Evidence", "a file has to hold nothing else where its task says so", "rulings_by_files", "elif whole and rest", "elif False and rest"),
