@@ -30,10 +30,10 @@ The file is divided into rooms, each under its banner. A room uses only itself a
     Values, Config, Seams, Desktop, Acts, Records, Pictures, Win32 table, Sources, Windows desktop,
     Controls, Keys, Tools, Facts, Labels, Words, Tasks, Risks, Lines, Dialogs, Questions, Names,
     Hands, Actuator, Watcher, Person's input, Server answers, Model, Replies, Grammars, Grammar
-    texts, Profiles, Journal, Session, Calibration, Eyes, Control check, Typing, Way, Deeds, Proof,
-    Turns, Repeat, Two-agent loop, Chat loop, Story loop, Page, Report, Panel, As described,
-    Described panel, Check, Demo, MCP, Terminal, Recording, Showing, Tables, Rows, Options, Look
-    back, Command line.
+    texts, Profiles, Journal, Session, Calibration, Eyes, Control check, Typing, Way, Deeds,
+    Evidence, Proof, Turns, Repeat, Two-agent loop, Chat loop, Story loop, Page, Report, Panel, As
+    described, Described panel, Check, Demo, MCP, Terminal, Recording, Showing, Tables, Rows,
+    Options, Look back, Command line.
 """
 
 from __future__ import annotations
@@ -1369,6 +1369,7 @@ class Ending(NamedTuple):
 OUTCOMES = {
     "completed": Ending("good", unsent="done", sent="done"),
     "answered": Ending("good", "answered; nothing was done"),
+    "dry_run": Ending("idle", "dry run: nothing was done"),
     "skipped": Ending("good", unsent="skipped", sent="skipped"),  # a row that is there already
     "stopped": Ending("idle", goes_on=True, unsent="stopped"),
     "max_steps": Ending("idle", gave_up=True),
@@ -1679,6 +1680,8 @@ class StateRecord(Record, kind="state"):
     stirred: bool | None = None
     recovered: bool = False
     touched: int = 0  # acts that touched the desktop
+    # Whether anything came of one of them: on the screen, or where no screen shows it.
+    seen: bool = False
     typed: bool = False  # whether any key was pressed, or a text typed
     trail: list[list[JsonDict]] = field(default_factory=list)  # story's acts, latest turn first
     done_when: list[str] = field(default_factory=list)  # what proves the task done
@@ -4569,6 +4572,7 @@ class Typed:
     held: Mapping[tuple[int, str, str], str | None] = field(default_factory=dict)
     replaced: frozenset[tuple[int, str, str]] = frozenset()  # of them all, by what no task says
     changed: frozenset[int] = frozenset()  # windows: more was than a task bids, and is not saved
+    strange: frozenset[tuple[int, str]] = frozenset()  # windows of before the first act, by titles
     unsent: frozenset[str] = frozenset()  # places that got what no task named, see NOTES
     own: str = ""  # all that this program typed
     read: frozenset[str] = frozenset()  # words of documents and mails, and what was typed there
@@ -4661,8 +4665,10 @@ class Typed:
         held = dict(self.held)
         replaced = self.replaced
         changed = self.changed
+        strange = self.strange
         if last == "ctrl+s" or "overwrite" in attempt.risks:  # it is saved: the person has said yes
             changed -= attempt.handles
+            strange -= {place[:2]}
         if "changes" in attempt.notes:
             changed |= attempt.handles
         if last == "ctrl+s":
@@ -4672,7 +4678,7 @@ class Typed:
             replaced |= {place} if all_of_it else frozenset()
         if "says" in attempt.notes:  # the task has this field's new text
             replaced -= {place}
-        return replace(self, held=held, replaced=replaced, changed=changed)
+        return replace(self, held=held, replaced=replaced, changed=changed, strange=strange)
 
 
 def document_in(window: Window, focused: Control | None) -> tuple[int, str, str]:
@@ -6036,6 +6042,15 @@ ACTS ((please|bitte)\s)?<VERBS>|.*\s(tamamla|onayla|gonder|sil|kaydet|iptal et|o
     |paylas|kaldir|degistir)\W*$|(.*\s)?(<INFINITIVES>|\w{2,}ieren|<COMPOUNDS>)\W*$|(.*\s)?(i|i'm|me
     |ich|mich|je|moi|yo|everyone|everybody|anyone|to all|for all|jeden|jeder|tout le monde|todos)\b
     |.*[$€£¥₽]|(yes|ja|oui|si|tak|ok|okay|sure)\b\W*\s\w
+# A clause that speaks of what is there: it names that, or bids more than a new text.
+OF_WHAT_IS_THERE (<POLITE>\s){,3}(?!(write|type|enter|note|jot|put|save|store|make|create|compose
+    |draft|(be)?schreib\w*|tipp\w*|notier\w*|speicher\w*|sicher\w*|erstell\w*|verfass\w*|gib|leg\w*
+    |ecri\w*|tape\w*|saisi\w*|enregistre|sauvegarde|cree|escrib\w*|teclea|introdu\w*|guarda|crea
+    |anota)\b)<VERBS>.*|(?!.*(schreiben|notieren|speichern|erstellen)\W*$).*(<INFINITIVES>)\W*
+    |(.*\W)?((the|an|is|are|already|currently|still|left) open(ed)?|current\w*
+    |existing|active|this|these|my|our|dies\w*|mein\w*|unser\w*|aktuell\w*|offene\w*|geoffnet\w*
+    |vorhanden\w*|bestehend\w*|ouvert\w*|actuel\w*|ce|cet|cette|mon|ma|mes|notre|abiert[oa]s?
+    |actual|este|esta|mi|apert[oa]|corrente|quest[oa])(\W.*)?
 # What begins with a verb of Spanish, French, Portuguese or Russian in its first form.
 TO_DO (.*\n)?(?!(calendar|similar|popular|regular|continu\w*|aumentar|reducir)\b)\w{2,}([aei]r(se)?
     |tь|tьcя|tи) [^\W\d][^\n]*
@@ -6153,17 +6168,6 @@ KEPT_AT_ONCE .*(automatisches speichern|autosave on|google docs|google sheets|go
 """,
     PATTERNS,
 )
-
-
-@lru_cache(maxsize=16)
-def bids(task: str) -> bool:
-    """Tells whether a task bids more than to look: a clause of it has a verb of its own."""
-    said = re.sub(PATTERNS["LISTED"], "", re.sub(PATTERNS["QUOTED"], "it", task))
-    if said.rstrip().endswith("?") and has_form("ASKS_ONLY", said):
-        return False  # in whatever language
-    clauses = re.split(PATTERNS["CLAUSES"], said)
-    verbs = [clause for clause in clauses if not has_form("ADDS", clause)]
-    return not verbs or not all(has_form("WATCHES", clause) for clause in verbs)
 
 
 # Verbs of labels that do something, beside those of COMMANDS and of tasks (see VERBS): asked about
@@ -7554,7 +7558,10 @@ def label_pressed(attempt: Attempt) -> str:
 
 
 def has_lost(attempt: Attempt, window: Window) -> bool:
-    """Tells whether most of a document is gone that was there before this program typed."""
+    """Tells whether most of a document is gone that was there before this program typed.
+
+    Or whether that typed into one of before the run, whose text the task does not speak of.
+    """
     typed = attempt.typed
     here = document_in(window, attempt.focused)
     value = getattr(attempt.focused, "value", None)
@@ -7570,6 +7577,15 @@ def has_lost(attempt: Attempt, window: Window) -> bool:
         kept = [word for word in words if word in after or word in typed.own]
         if len(kept) * 2 < len(words):
             return True
+        # What else was there is not this program's.
+        if after != before and before.strip() not in typed.own and place[:2] in typed.strange:
+            task = re.sub(PATTERNS["QUOTED"], "it", attempt.task or attempt.client_task)
+            clauses = re.split(PATTERNS["CLAUSES"], task)
+            names = [*re.split(" [-–—] ", place[1])[:-1], place[1]]
+            names += [ntpath.splitext(name)[0] for name in names]
+            is_named = not task or any(is_in_task(name, attempt.task) for name in names)
+            if not (is_named or any(has_form("OF_WHAT_IS_THERE", clause) for clause in clauses)):
+                return True
     return False
 
 
@@ -7616,6 +7632,17 @@ def name_there(attempt: Attempt, line: str) -> str:
 
 
 TITLE_BAR = 40  # so many pixels from its top a window is moved by
+
+
+@lru_cache(maxsize=16)
+def bids(task: str) -> bool:
+    """Tells whether a task bids more than to look: a clause of it has a verb of its own."""
+    said = re.sub(PATTERNS["LISTED"], "", re.sub(PATTERNS["QUOTED"], "it", task))
+    if said.rstrip().endswith("?") and has_form("ASKS_ONLY", said):
+        return False  # in whatever language
+    clauses = re.split(PATTERNS["CLAUSES"], said)
+    verbs = [clause for clause in clauses if not has_form("ADDS", clause)]
+    return not verbs or not all(has_form("WATCHES", clause) for clause in verbs)
 
 
 # does (its keys, or its tool), text, enters, label (see label_pressed); in (the role of the control
@@ -8661,6 +8688,9 @@ class Actuator(Hands):
         try:
             self._mouse_at = attempt.mouse or self.desktop.cursor()
             self.used_frame = frame.number
+            if not self.act_times:  # what is there now no act of this run has opened
+                there = [document_in(window, None)[:2] for window in self.desktop.windows()]
+                self.typed = replace(self.typed, strange=frozenset(there))
             self.act_times.append(self.clock.now())
             for window in attempt.reached[:1]:
                 self.typed = self.typed.after(attempt, window)
@@ -14614,6 +14644,11 @@ class Progress(StateRecord):
             self.refusals = [*record.refusals]
         self.turn = latest
 
+    def notice(self, frame: Frame) -> None:
+        """Takes note of what came of earlier acts later than their screen was at rest."""
+        if self.touched:  # what changes beside the window in front is a clock
+            self.seen |= self.screens.is_new(frame, window_box(frame))
+
     def is_new_try(self, act: Act, step: int = 1) -> bool:
         """Tells whether nothing was done so since the last new screen, within such steps."""
         places = [(place.x // step, place.y // step) for place in act.places]
@@ -14917,6 +14952,8 @@ def take_steps(run: Run, act: Act, frame: Frame) -> Deed:
     progress.typed |= any(one.acted and (one.act.text or one.act.key) for one in done)
     if not deed.acted or deed.refused not in ("", "another_window"):
         return deed
+    if not progress.seen:
+        progress.notice(whole)
     progress.screens.keep(whole)
     # Where nothing but a caret differs, nothing changed; but one that stands in another field now,
     # as no screen before had it, is something new.
@@ -14956,41 +14993,8 @@ def tell_turn(run: Run, role: str, done: str, effect: str) -> None:
 
 
 ####################################################################################################
-# Proof - whether the task is done: its checks, its files, what is certain, and a fresh look
+# Evidence - what a task certainly bids, and what files, fields and titles say of it
 ####################################################################################################
-
-# A judge is led by claim and question: after the first one there is no claim, and it is asked in
-# other ways, in each of which YES means that the check holds.
-JUDGED_BY = (
-    "Is it done? Answer each check by its number: YES if it holds, NO if not, and the reason.",
-    """Look at the screenshot for what speaks against each check. Answer each by its number: NO \
-and what speaks against it, or YES, it holds, and what proves that nothing does.""",
-    """Somebody doubts it. Does each check hold? Answer each by its number: NO and why not, or YES \
-and where the screenshot proves it.""",
-    """Say of each check what the screenshot would show if it held, and whether it shows just \
-that. Answer each by its number: YES if so, NO if not, and what it shows.""",
-)
-# Not a question of yes or no: there are models that say yes to everything.
-ANSWER_OR_DEED = """TASK: {}
-
-What does it want: only an ANSWER about what can be seen, or a DEED, so that something is opened, \
-written, changed or closed? Reply with that one word."""
-VERIFIER_FORM = """\
-TASK: {task}
-
-CLAIM: {claim}
-
-FACTS:
-{facts}
-
-CHECKS:
-{checks}
-
-{question}"""
-
-
-UNDECIDED = "the fresh look did not decide it"
-ANSWER_EACH_CHECK = "Answer each check in one line of its own: its number, YES or NO, the reason."
 
 CLIPBOARD_PATIENCE_S = 0.5  # the program that promised its text may never answer
 FILE_PATIENCE_S = 1.0  # a drive of the network may never answer
@@ -15124,13 +15128,96 @@ _HOLDS = r"""(?:contains?|holds?|has|says|reads|shows|includes|enth[aä]lt|conti
 
 
 FILE_HOLDS_IT = "the file holds it"
+FILES_SAY = (FILE_HOLDS_IT, "the file exists", "the file is gone")
 AS_IT_WAS = "the file is as it was when the run began"
 # What in a task stands before the path of a file that it wants written; "in" may tell whence.
+_SAVES = r"(?:save|store|export|speicher|sicher|enregistre|guarda|salva|zapisz)\w*\b"
 _SAVED_AS = (
-    r"(?i)\b(?:save|store|export|speicher|sicher|enregistre|guarda|salva|zapisz)\w*\b"
-    r"[^.;:\n]{0,60}\b(?:as|to|into|under|als|unter|nach|sous|como|come|jako)\s"
+    rf"\b{_SAVES}[^.;:\n]{{0,60}}\b(?:as|to|into|under|als|unter|nach|sous|como|come|jako)\s"
     r"(?:the file |der datei |die datei )?[\"'“„«]?"
 )
+# The same right behind a text, and what says that it is to be written into that file.
+_AND = r"(?:(?:and|then|und|dann|et|puis|y|e|luego|danach|ensuite|finally|now)[\s,]+)"
+_INTO_IT = (
+    r"(?:\s+(?:in|into|to|on|the|an?|it|new|empty|open|notepad|editor|wordpad|file|document|window"
+    r"|page|ins?|im|dem|das|ein\w*|neue\w*|leere\w*|dokument|datei|fenster|hinein|dans|le|la|une?"
+    r"|nouveau|fichier|el|nuevo|documento|archivo)){0,7}"
+    rf"[.,;]?\s+{_AND}{{0,3}}{_SAVED_AS}"
+    r"|\s+(?:in|into|to|nach|dans|en|a)\s+(?:(?:the|an?|new|text|die|eine|neue|le|el|file|datei"
+    r"|fichier|archivo)\s+){0,4}[\"'“„«]?"
+)
+_NO_MORE_OF_IT = r"(?![\w\\/-]|\.\w)"
+_PLAIN_FILE = re.compile(r"(?i).*\.(?:txt|text|md|log|ini|cfg|bat|cmd|py|js|sql|yaml|yml)")
+# What bids that a file goes away, before and behind its path; to another folder counts, too.
+_GOES = (
+    r"\b(?:delete|erase|trash|remove|l[oö]sch\w*|entfern\w*|supprim\w*|efface\w*|elimin\w*|borra\w*"
+    r"|cancella\w*|rimuovi|apag\w*|exclu\w*|usu[nń]\w*|skasuj|verwijder\w*|ta bort|radera|slett?"
+    r"|poista|sma[zž]\w*|odstra[nň]\w*|удали\w*|сотри\w*|sil|törö?ld?|șterge|(move|verschieb\w*"
+    r"|d[eé]plac\w*|muev\w*|mover?|sposta\w*|mova|przenie[sś]\w*|verplaats\w*|flytt?a?|siirrä"
+    r"|p[rř]esu[nň]\w*|перемести\w*))\s+"
+    r"(?:(?:the|this|that|my|file|folder|die|das|den|datei|ordner|le|la|fichier|dossier|el|il|o|a"
+    r"|archivo|carpeta|arquivo|plik|fil|filen|bestand|soubor|файл)\s+){0,4}[\"'“„«]?"
+)
+_GONE = r"[\"'”“»]?(?=\W*\Z|[.,;!]\s|\s+(?:and|then|und|dann|et|puis|y|permanently|now)\b)"
+_ELSEWHERE = (
+    r"[\"'”“»]?\s+(?:to|into|in|nach|vers|dans|a|al|till|naar|do|в)\s.{0,40}?(?:[a-z]:\\|%\w+%"
+    r"|\b(?:(?:recycle )?bin|trash|papierkorb|corbeille|papelera|cestino|folder|ordner|dossier"
+    r"|carpeta|cartella|map|mapp\w*|desktop|documents|downloads)\b)"
+)
+# What makes it uncertain: a sentence that forbids or depends, and what takes back what it bids.
+_UNSURE = re.compile(
+    r"(?i)\b(?:not|never|no|without|unless|if|whether|either|or|otherwise|instead|nicht|nie|kein\w*"
+    r"|ohne|wenn|falls|ob|oder|statt\w*|pas|jamais|sans|si|sinon|ou|nunca|sin|o|non|senza|se|niet"
+    r"|inte|ikke|не|если|или)\b|n['’]t\b"
+)
+_TAKES_BACK = re.compile(
+    r"(?i)\b(?:replac|delet|remov|eras|clear|undo|chang|overwrit|cut\b|renam|mov(?:e|ing)|translat"
+    r"|correct|edit\b|select all|ersetz|l[oö]sch|entfern|[aä]nder|verschieb|benenn|[uü]berschreib"
+    r"|korrigier|r[uü]ckg|remplac|supprim|efface|modifi|d[eé]plac|renomm|annul|reemplaz|borra"
+    r"|elimin|cambi|muev|deshac)"
+)
+_COMES_BACK = re.compile(
+    r"(?i)\b(?:restor|recreat|undo|again|back\b|creat|make|new\b|wiederher|r[uü]ckg|erneut|neu"
+    r"|erstell|annul|restaur|recr[eé]|nouveau|deshac|crea|nuevo)"
+)
+
+
+def rulings_by_task(path: str, before: FileFact, now: FileFact, task: str) -> Iterator[Ruling]:
+    """Tells what a file that a task names is not: there, newly saved, gone, or what is bidden."""
+    state, data, written = now
+    old_state, old, old_written = before
+    text = text_in(data)
+    named = re.escape(path)
+    as_before = written == old_written and data is not None and data == old
+    if old_state == state == NO_FILE and path in task:
+        yield Ruling(f"{path} exists", False, "it does not exist")
+    elif as_before and re.search(_SAVED_AS + named, task, re.IGNORECASE):
+        yield Ruling(f"{path} is saved", False, AS_IT_WAS)
+    goes = re.search(
+        rf"(?i){_GOES}{named}(?(1){_ELSEWHERE}|{_GONE})|{named}[\"'”“]?\s+(?:l[oö]sch|entfern)en\b",
+        task,
+    )
+    if goes and state != UNSEEN[0] and old_state != NO_FILE:
+        rest = task[goes.start() :].partition(path)[2]
+        comes_back = path in rest or _COMES_BACK.search(rest)
+        if not (comes_back or is_unsure(task, goes.start(), "")):
+            is_gone = state == NO_FILE
+            why = FILES_SAY[2] if is_gone else "it is still there"
+            yield Ruling(f"{path} is gone", is_gone, why)
+    for wanted, whole, end in texts_bidden(task):
+        into = re.match(rf"(?i)(?:{_INTO_IT}){named}{_NO_MORE_OF_IT}", task[end:])
+        if not into or text is None or not _PLAIN_FILE.fullmatch(path):
+            continue
+        held = _plain(text)
+        plain = _plain(wanted)
+        rest = held.replace(plain, "", 1).strip(" .")
+        said = f'{path} holds "{cut(wanted, 80)}"'
+        if plain not in held:
+            yield Ruling(said, False, "the file does not hold it")
+        elif whole and rest not in ("", _plain(text_in(old) or "").strip(" .")):
+            yield Ruling(f"{said} alone", False, "the file holds more")
+        elif _words(wanted) in _words(text):
+            yield Ruling(said, True, FILE_HOLDS_IT)
 
 
 def rulings_by_files(
@@ -15140,19 +15227,16 @@ def rulings_by_files(
     task: str,
     values: Collection[str] = (),
 ) -> Iterator[Ruling]:
-    """Rules on checks by files, and tells that one which the task names never was.
+    """Rules on checks by files, and tells of those that the task names what they are not.
 
     A quote within one of the `values` ends no quotation of a check.
     """
     verb, filler = _HOLDS.split()
-    for path, (state, data, written) in now.items():
-        old_state, old, old_written = before.get(path, UNSEEN)
+    for path, fact in now.items():
+        state, data, _ = fact
+        old = before.get(path, UNSEEN)
         text = text_in(data)
-        as_before = written == old_written and data is not None and data == old
-        if old_state == state == NO_FILE and path in task:
-            yield Ruling(f"{path} exists", False, "it does not exist")
-        elif as_before and re.search(_SAVED_AS + re.escape(path), task):
-            yield Ruling(f"{path} is saved", False, AS_IT_WAS)
+        yield from rulings_by_task(path, old, fact, task)
         name = _name_pattern(path)
         both = rf"(?:{_EXISTS}\W+(?:and|und|et|y)\W+)?"
         form = (
@@ -15160,19 +15244,18 @@ def rulings_by_files(
             rf"|\A\W*{name}\W*\Z"  # a file and no word is a file that has to be there
         )
         for check in checks:
-            said = reduce(
-                lambda text, value: text.replace(value, value.translate(HIDDEN_QUOTES)),
-                values,
-                check,
-            )
+            said = check
+            for value in values:
+                said = said.replace(value, value.translate(HIDDEN_QUOTES))
             found = re.search(form, said, re.IGNORECASE)
             if not found or state == UNSEEN[0]:
                 continue
             quoted = (found[1] or "").translate(SHOWN_QUOTES)
-            if state == NO_FILE or not quoted:
-                yield Ruling(check, state != NO_FILE, f"the file {state}")
+            is_there = state != NO_FILE
+            if not (is_there and quoted):
+                yield Ruling(check, is_there, FILES_SAY[1] if is_there else f"the file {state}")
             elif text is None:
-                if data and data == old:
+                if data and data == old[1]:
                     yield Ruling(check, False, AS_IT_WAS)
             elif _plain(quoted) not in _plain(text):
                 yield Ruling(check, False, f"the file does not hold {in_quotes(quoted, TEXT_MOST)}")
@@ -15180,6 +15263,75 @@ def rulings_by_files(
                 yield Ruling(check, True, FILE_HOLDS_IT)
 
 
+# How a task bids a text: a verb, what may stand before the text, and what says that it is all.
+_ALL_OF_IT = (
+    r"(?:exactly|precisely|literally|only|just|genau|exakt|nur|exactement|seulement|uniquement"
+    r"|exactamente|s[oó]lo|[uú]nicamente|solamente|esattamente|soltanto|precies|alleen|bara|endast"
+    r"|dok[lł]adnie|tylko|только|точно)"
+)
+_NOTHING_ELSE = (
+    r",?\s*(?:and |und |et |y )?(?:nothing (?:else|more)|nichts (?:anderes|sonst|weiter)"
+    r"|rien d['’]autre|nada m[aá]s)"
+)
+_BIDDEN_TEXT = re.compile(
+    r"(?i)\b(?:type|write|enter|schreiben?|tippen?|gib|[eé]cri(?:s|re|vez)|tape[rz]?|saisi[sr]"
+    r"|escrib[ae]|escribir|teclea|introduce|scrivi|digita|escreva|digite|skriv|schrijf|wpisz"
+    r"|napisz|napi[sš]|напиши|введи|yaz)\b"
+    rf"((?:\s+(?:{_ALL_OF_IT}|the|this|these|following|an?|one|single|down|there|text|words?"
+    r"|lines?|sentence|phrase|string|den|die|das|folgende[nrs]?|worte?|zeile|satz|hinein|le|la|les"
+    r"|texte|mots?|ligne|el|los|texto|palabras?|l[ií]nea|frase|il|testo|parola)){0,6})"
+    r"(?:\s*:?\s*(?:[\"“”„«»]([^\"“”„«»\n]{1,200})[\"“”»«]|['‘‚]([^'‘’‚\n]{1,200})['’‘])"
+    r"(?![\w\"“”„])"
+    r"|\s*:\s*([^\s\"'“”„«‘‚.,;:][^\"“”„«».,;:\n]{0,79}?)"
+    rf"(?=[.!]?\s*\Z|[.,!]?\s+{_AND}{{0,2}}{_SAVES}\s+(?:it|this|that|the|as|to|under|es|das|die|als"
+    r"|unter|le|la|lo|como|sous)\b))"
+)
+# What before such a verb makes it a noun or a key, and what else makes or repeats text.
+_NO_VERB = re.compile(
+    r"(?i)\b(?:the|an?|of|file|as|data|font|this|that|what|which|by|content|image|press|hit|dr[uü]cke)"
+    r"\W*\Z"
+)
+_MAKES_TEXT = re.compile(
+    r"(?i)\b(?:typ(?:e|ing)|enter|writ(?:e|ing)|add|append|insert|compos\w*|draft|fill|put|paste"
+    r"|copy|note|list|translat\w*|summar\w*|tipp\w*|schreib\w*|gib|f[uü]g\w*|erg[aä]nz\w*|kopier\w*"
+    r"|tape[rz]?|saisi\w*|[eé]cri\w*|ajout\w*|rempli\w*|copie\w*|colle\w*|escrib\w*|teclea"
+    r"|a[nñ]ad\w*|agreg\w*|rellen\w*|copia\w*|pega\w*)\b"
+)
+_TIMES = re.compile(r"(?i)\s*,?\s*(?:\S+\s+)?(?:times|twice|thrice|x|\w*mal|fois|veces|volte)\b")
+_PASTES = re.compile(r"(?i)ctrl\+(?:shift\+)?v\b|shift\+insert|paste|einf[uü]g|\bcolle|pega|incoll")
+
+
+def is_unsure(task: str, begin: int, rest: str) -> bool:
+    """Tells whether the sentence there forbids or depends, or the `rest` takes it back."""
+    masked = re.sub(PATTERNS["QUOTED"], lambda one: "_" * len(one[0]), task)
+    ends = [0, *(one.end() for one in re.finditer(r"[.;!?]\s", masked)), len(task)]
+    first = max(end for end in ends if end <= begin)
+    last = min(end for end in ends if end > begin)
+    later = re.sub(PATTERNS["QUOTED"], "", rest)
+    return bool(_UNSURE.search(masked[first:last]) or _TAKES_BACK.search(later))
+
+
+def texts_bidden(task: str) -> Iterator[tuple[str, bool, int]]:
+    """Reads which texts a task bids for certain; of each whether that is all, and where it ends."""
+    masked = re.sub(PATTERNS["QUOTED"], lambda one: "_" * len(one[0]), task)
+    is_one = len(_MAKES_TEXT.findall(_PATH.sub("", masked))) == 1
+    for said in _BIDDEN_TEXT.finditer(task[:FACT_CHARACTERS]):
+        begin, end = said.span()
+        wanted = said[2] or said[3] or said[4]
+        is_name = _PATH.search(wanted) or re.fullmatch(r"\S+\.\w{1,5}", wanted)
+        no_text = is_name or re.search(r"[{}]|\\[nrt]", wanted) or not re.search(r"\w", wanted)
+        joined = said[4] and _AND_WORD.search(wanted)  # where it ends is not sure
+        is_noun = masked[begin] == "_" or _NO_VERB.search(masked[:begin])
+        if no_text or joined or is_noun or is_unsure(task, begin, task[end:]):
+            continue
+        rest = task[end:]
+        alone = re.match(f"(?i){_NOTHING_ELSE}", rest)
+        is_all = said[4] or alone or re.search(f"(?i){_ALL_OF_IT}", said[1])
+        whole = bool(is_one and is_all and not _TIMES.match(rest))
+        yield _words(wanted).rstrip(" ,."), whole, end + (alone.end() if alone else 0)
+
+
+_AND_WORD = re.compile(r"(?i)\b(?:and|then|und|dann|et|puis|y|or|oder|ou)\b")
 # What is said of a text that was typed, or is to be.
 _TYPES = re.compile(
     r"\b(?:typ(?:e|ed|es|ing)|enter(?:ed|s)?|writ(?:e|es|ten|ing)|tipp\w+|schreib\w*|geschrieben"
@@ -15196,25 +15348,58 @@ _TYPES_JUST = re.compile(
 )
 
 
-def rulings_on_typing(run: Run, look: Look) -> Iterator[Ruling]:
-    """Rules that a text was not typed where no key was pressed and Windows shows it nowhere."""
+def rulings_on_typing(run: Run, look: Look, files: FileFacts) -> Iterator[Ruling]:
+    """Rules that a text was not typed, or more, as far as Windows shows what fields hold."""
     progress = run.progress
-    if progress.typed or run.config.controls == "off":
+    if run.config.controls == "off":
         return
-    shown = [window.title for window in run.eyes.windows()]
-    tells = False  # whether Windows says of a field what it holds
-    for control in run.controls.known(look.frame.window):
-        shown += [control.name, control.value or ""]
-        tells |= control.value is not None
+    certain = [*texts_bidden(progress.task)]
+    titles = [window.title for window in run.eyes.windows()]
+    for _ in tries_to_read(run.clock):  # on a busy machine it may take a while
+        known = run.controls.known(look.frame.window)
+        if run.actuator.control_source.answered or not certain:
+            break
+    # Whether Windows says of a field what it holds.
+    values = [control.value for control in known if control.value is not None]
+    in_files = [text_in(data) or "" for _, data, _ in files.values()]
+    shown = _plain(" ".join([*titles, *(control.name for control in known), *values, *in_files]))
+    memory = progress.memory
+    typed = run.actuator.typed.own
+    done = [typed, *(one.args for one in memory.active_history)]
+    done += [one.summary for one in memory.all_snapshots]
+    for text, whole, _ in certain:
+        wanted = _plain(text)
+        said = f"{in_quotes(text, 80)} is written"
+        # Names, as dates may stand there in another form.
+        tells = values or not progress.typed
+        has_words = len(re.findall(r"[^\W\d_]{2,}", wanted)) > 2 * bool(re.search(r"\d", wanted))
+        if wanted in shown:
+            held = [_plain(value) for value in values if wanted in _plain(value)]
+            others = _plain(progress.task).replace(wanted, "")
+            for value in held if whole and wanted not in held else ():
+                rest = map(str.strip, value.split(wanted, 1))
+                more = [part for part in rest if re.search(r"\w", part) and part in _plain(typed)]
+                if any(part not in others for part in more):
+                    yield Ruling(f"{said} alone", False, "a field holds more that was typed")
+        elif (
+            tells
+            and has_words
+            and not any(wanted in _plain(one) or _PASTES.search(one) for one in done)
+        ):
+            yield Ruling(said, False, "it was not typed, and is shown nowhere")
+    if progress.typed:
+        return
     bidden = _TYPES_JUST.findall(progress.task)
     for check in progress.done_when:
         quotes = re.findall(r"[\"'“”„«‘]([^\"'“”«»‘’\n]{1,80})[\"'”“»’]", check)
         # What the task says to type may be told without quotes.
-        quotes += [said for said in bidden if tells and f" {_plain(said)} " in f" {_plain(check)} "]
+        quotes += [
+            said for said in bidden if values and f" {_plain(said)} " in f" {_plain(check)} "
+        ]
         for quoted in quotes:
             is_of_task = _plain(quoted) in _plain(progress.task)
             said = f"{check} {progress.task}" if is_of_task else check
-            if _TYPES.search(said) and _plain(quoted) not in _plain(" ".join(shown)):
+            if _TYPES.search(said) and _plain(quoted) not in shown:
                 nowhere = f"nothing was typed, and {in_quotes(quoted, 80)} is shown nowhere"
                 yield Ruling(check, False, nowhere)
 
@@ -15234,7 +15419,8 @@ def _name_pattern(path: str) -> str:
     return rf"(?<![\w.\\/-]){named}(?![\w\\/-]|\.\w)"
 
 
-def known_facts(run: Run, files: FileFacts, look: Look) -> list[str]:
+def known_facts(run: Run, files: FileFacts, look: Look) -> tuple[list[str], list[Ruling]]:
+    """Tells what is known of screen and files, and rules by that, above every word."""
     desktop = run.eyes.desktop
     hide = run.logger.hide
     facts = [f"The window in front is {title_text(desktop.foreground())}."]
@@ -15258,8 +15444,96 @@ def known_facts(run: Run, files: FileFacts, look: Look) -> list[str]:
         facts.append(f"{path} {state}{holds}.")
     if not run.config.vision:
         facts.append(run.controls.listed(look))
-    return [hide(fact) for fact in facts]
+    progress = run.progress
+    by_files = rulings_by_files(progress.done_when, progress.files, files, progress.task)
+    rulings = [*rulings_on_typing(run, look, files), *by_files]
+    return [hide(fact) for fact in facts], rulings
 
+
+# The end of a check that tells a window's title or what a field holds. Models write others, too,
+# which no fact is held against.
+_SAYS = re.compile(
+    rf"(?i)\b(?:is|holds|has|says|shows|reads|titled?|window|dialog) {_QUOTED}"
+    r"(?: is (?:open|shown|in front))?\W*\Z"
+)
+_DENIES = re.compile(r"(?i)\b(?:not|no|never|without|closed|gone)\b|n['’]t\b")
+
+
+def is_shown(
+    check: str, known: Iterable[tuple[str, str]], task: str, filled: Callable[[str], str] = str
+) -> bool:
+    """Tells whether one of the names and texts that Windows knows is what a check tells.
+
+    A text that the task does not name may be there for any reason. Names in braces are `filled`
+    only then: no value is read as a word of the check.
+    """
+    says = _SAYS.search(check)
+    if not says or _DENIES.search(check) or _plain(says[1]) not in _plain(task):
+        return False
+    before = fold(filled(check[: says.start(1)]))
+    wanted = _plain(filled(says[1]))
+    for name, text in known:
+        called = fold(name).strip(" :*")
+        if called and called in before and _plain(text) == wanted:
+            return True
+    return False
+
+
+def texts_shown(
+    eyes: Eyes, check: ControlCheck, window: Window | None = None, lasting: bool = False
+) -> list[tuple[str, str]]:
+    """Lists what a window, else the one in front, shows: what each is called, and the text.
+
+    Of what is `lasting` it lists nothing else, of the others the titles of all windows, too.
+    """
+    if window is None:
+        eyes.zoom(None)
+        window = eyes.look(f"turn_{eyes.logger.turn:04d}_facts").frame.window
+    controls = check.known(window)
+    known = [("list", row.name) for row in controls if row.role in ROW_ROLES]
+    if not lasting:
+        known += [(control.name, control.value or "") for control in controls]
+        for other in eyes.windows():
+            known += product(("title", "window", "dialog"), [other.title])
+    return known
+
+
+####################################################################################################
+# Proof - whether the task is done: its checks, its files, what is certain, and a fresh look
+####################################################################################################
+
+# A judge is led by claim and question: after the first one there is no claim, and it is asked in
+# other ways, in each of which YES means that the check holds.
+JUDGED_BY = (
+    "Is it done? Answer each check by its number: YES if it holds, NO if not, and the reason.",
+    """Look at the screenshot for what speaks against each check. Answer each by its number: NO \
+and what speaks against it, or YES, it holds, and what proves that nothing does.""",
+    """Somebody doubts it. Does each check hold? Answer each by its number: NO and why not, or YES \
+and where the screenshot proves it.""",
+    """Say of each check what the screenshot would show if it held, and whether it shows just \
+that. Answer each by its number: YES if so, NO if not, and what it shows.""",
+)
+# Not a question of yes or no: there are models that say yes to everything.
+ANSWER_OR_DEED = """TASK: {}
+
+What does it want: only an ANSWER about what can be seen, or a DEED, so that something is opened, \
+written, changed or closed? Reply with that one word."""
+VERIFIER_FORM = """\
+TASK: {task}
+
+CLAIM: {claim}
+
+FACTS:
+{facts}
+
+CHECKS:
+{checks}
+
+{question}"""
+
+
+UNDECIDED = "the fresh look did not decide it"
+ANSWER_EACH_CHECK = "Answer each check in one line of its own: its number, YES or NO, the reason."
 
 _LISTED = re.compile(r"(?m)^[*_ ]{0,4}(?:\d{1,2}[.):]|[-*•])[*_ ]{0,4}(\S.{7,300})")
 # "YES or NO" is the question said again, and no answer.
@@ -15376,13 +15650,14 @@ def ask_about(run: Run, look: Look, files: FileFacts, question: str, evidence: s
     # An answer that decides nothing is asked for again, and then a NO.
     progress = run.progress
     checks = progress.done_when
+    facts, certain = known_facts(run, files, look)
     text = fill_form(
         VERIFIER_FORM,
         "\n\n",
         task=progress.task,
         # On one line, or it could write FACTS of its own.
         claim=cut(evidence, FACT_CHARACTERS),
-        facts="\n".join(known_facts(run, files, look)),
+        facts="\n".join(facts),
         checks=numbered_lines(checks),
         question=question,
     )
@@ -15405,15 +15680,24 @@ def ask_about(run: Run, look: Look, files: FileFacts, question: str, evidence: s
                 [(word, reason)] = found.items()
                 rulings[check] = Ruling(check, word == "yes", cut(reason, 200))
         if rulings.keys() == {*checks}:  # each was answered in one way
-            by_files = rulings_by_files(checks, progress.files, files, progress.task)
-            for ruling in (*rulings_on_typing(run, look), *by_files):
-                rulings[ruling.check] = ruling
+            rulings |= {ruling.check: ruling for ruling in certain}
             return [*rulings.values()]
         if said:
             why = cut(f"{UNDECIDED}: {said}", 200)
             messages.append(Message("assistant", cut(said, 300)))
         messages.append(Message("user", ANSWER_EACH_CHECK))
     return [Ruling(check, False, why) for check in checks]
+
+
+def how_proven(verdict: Sequence[Ruling]) -> str:
+    """Tells a person what the proof of a completion is: files, or the model's own word."""
+    if not verdict:
+        return "Not checked."
+    files = sum(ruling.why in FILES_SAY for ruling in verdict)
+    if files == len(verdict):
+        return "Proven by files."
+    by_files = f"{files} of {count_of(len(verdict), 'check')} by files, else " if files else ""
+    return f"Confirmed {by_files}by the model's own fresh look, which no fact contradicts."
 
 
 EVIDENCE_LEAST = 100  # characters, as described
@@ -15432,15 +15716,17 @@ def check_completion(run: Run, act: Act, evidence: str, counts: bool = True) -> 
     if has_words and length < EVIDENCE_LEAST:
         wanted = f"describe the visible proof in at least {EVIDENCE_LEAST}."
         return Deed(act, f"Evidence has {length} characters; {wanted}")
-    if config.dry_run:
-        evidence = f"Dry run, nothing was done: {evidence}"
     verdict = judge(run, evidence)
     missing = what_lacks(verdict)
     if not missing:
         # All of an answer, since that is what was asked for.
         is_answer = run.grammar or run.profile.loop == "chat"
         text = evidence if is_answer else cut(evidence, 300)
-        return Deed(act, "Mission complete", end=Outcome("completed", text, verdict))
+        text = text if act.way else f"The model says: {text}"
+        if config.dry_run:
+            return Deed(act, "Nothing was done", end=Outcome("dry_run", text))
+        ended = Outcome("completed", f"{how_proven(verdict)} {text}", verdict)
+        return Deed(act, "Mission complete", end=ended)
     progress.needs_review = True
     progress.not_yet += 1
     result = f"Completion not confirmed by a fresh look, not yet: {cut(missing, 400)}"
@@ -15467,55 +15753,8 @@ def last_look(run: Run, outcome: Outcome) -> Outcome:
         return outcome
     if what_lacks(verdict) or not verdict:
         return outcome._replace(checks=verdict)
-    return Outcome("completed", verdict[0].why or verdict[0].check, verdict)
-
-
-# The end of a check that tells a window's title or what a field holds. Models write others, too,
-# which no fact is held against.
-_SAYS = re.compile(
-    rf"(?i)\b(?:is|holds|has|says|shows|reads|titled?|window|dialog) {_QUOTED}"
-    r"(?: is (?:open|shown|in front))?\W*\Z"
-)
-_DENIES = re.compile(r"(?i)\b(?:not|no|never|without|closed|gone)\b|n['’]t\b")
-
-
-def is_shown(
-    check: str, known: Iterable[tuple[str, str]], task: str, filled: Callable[[str], str] = str
-) -> bool:
-    """Tells whether one of the names and texts that Windows knows is what a check tells.
-
-    A text that the task does not name may be there for any reason. Names in braces are `filled`
-    only then: no value is read as a word of the check.
-    """
-    says = _SAYS.search(check)
-    if not says or _DENIES.search(check) or _plain(says[1]) not in _plain(task):
-        return False
-    before = fold(filled(check[: says.start(1)]))
-    wanted = _plain(filled(says[1]))
-    for name, text in known:
-        called = fold(name).strip(" :*")
-        if called and called in before and _plain(text) == wanted:
-            return True
-    return False
-
-
-def texts_shown(
-    eyes: Eyes, check: ControlCheck, window: Window | None = None, lasting: bool = False
-) -> list[tuple[str, str]]:
-    """Lists what a window, else the one in front, shows: what each is called, and the text.
-
-    Of what is `lasting` it lists nothing else, of the others the titles of all windows, too.
-    """
-    if window is None:
-        eyes.zoom(None)
-        window = eyes.look(f"turn_{eyes.logger.turn:04d}_facts").frame.window
-    controls = check.known(window)
-    known = [("list", row.name) for row in controls if row.role in ROW_ROLES]
-    if not lasting:
-        known += [(control.name, control.value or "") for control in controls]
-        for other in eyes.windows():
-            known += product(("title", "window", "dialog"), [other.title])
-    return known
+    text = f"{how_proven(verdict)} It says: {verdict[0].why or verdict[0].check}"
+    return Outcome("completed", text, verdict)
 
 
 def as_believed(run: Run, outcome: Outcome) -> Outcome:
@@ -15528,11 +15767,16 @@ def as_believed(run: Run, outcome: Outcome) -> Outcome:
     said = run.profile.ends.get(outcome.kind, "{text}")
     text = said.format(text=outcome.text, turn=run.progress.turn, most=run.config.max_steps)
     outcome = outcome._replace(text=text)
-    task = run.progress.task
-    checks = run.progress.done_when
-    refused = cut("; ".join(run.progress.refusals), 300)
-    idle = not run.progress.touched and run.config.verify_completion
-    if run.config.dry_run or outcome.kind != "completed" or not (refused or idle):
+    progress = run.progress
+    task = progress.task
+    checks = progress.done_when
+    refused = cut("; ".join(progress.refusals), 300)
+    if outcome.kind == "completed" and progress.touched and not progress.seen:
+        with suppress(Win32Error):
+            run.eyes.zoom(None)
+            progress.notice(run.eyes.look(f"turn_{progress.turn:04d}_end_facts").frame)
+    idle = not progress.seen and run.config.verify_completion
+    if outcome.kind != "completed" or not (refused or idle):
         return outcome
     with suppress(Win32Error):  # a locked screen proves nothing
         if files_prove(run, file_facts(task, *checks)):
@@ -15544,12 +15788,15 @@ def as_believed(run: Run, outcome: Outcome) -> Outcome:
         said = examined(run, ANSWER_OR_DEED.format(task)).upper()
         if "ANSWER" in said and "DEED" not in said:
             return outcome._replace(kind="answered")
-    why = f"You did not allow {refused}." if refused else "Nothing was done in this run."
+    nothing = "nothing was done"
+    if progress.touched:
+        nothing = "nothing that was done changed what can be seen"
+    why = f"You did not allow {refused}." if refused else f"{nothing.capitalize()} in this run."
     question = f"{why} Is the task done all the same?"
     done = run.actuator.put(run.actuator.person.vouches, question)
     if done:
         return outcome._replace(text=f"You say that it is done. {outcome.text}")
-    text = f"nobody allowed {refused}" if refused else "nothing was done"
+    text = f"nobody allowed {refused}" if refused else nothing
     if done is False:
         text = f"{why} You did not say that the task is done."
     return outcome._replace(kind="not_proven", text=text)
@@ -15715,7 +15962,9 @@ def perform(run: Run, act: Act, look: Look) -> Deed:
         return Deed(act, "Looked", helped=is_watching(run, look))
     if act.name == "wait":
         begin = run.clock.now()
-        effect = "changed" if run.eyes.watch(look.frame, args["seconds"]) else "did not change"
+        changed = run.eyes.watch(look.frame, args["seconds"])
+        progress.seen |= changed and progress.touched > 0
+        effect = "changed" if changed else "did not change"
         result = f"Waited {run.clock.now() - begin:.0f} s; the screen {effect}"
         return Deed(act, result, "done", helped=may_wait(run))
     # What is left is zoom.
@@ -15741,6 +15990,7 @@ def may_wait(run: Run) -> bool:
 
 
 def is_watching(run: Run, look: Look) -> bool:
+    run.progress.notice(look.frame)
     return run.progress.screens.is_new(look.frame, look.frame.rect) and may_wait(run)
 
 
@@ -15774,27 +16024,53 @@ def follow_plan(run: Run, act: Act) -> Deed:
     return Deed(act, f"plan: {args['instructions']}", helped=None)
 
 
+# Keys whose effect no screen shows, each with what a task says that wants just that.
+UNSEEN_KEYS = {
+    r"ctrl\+(c|insert)": r"cop(y|ies|i)|kopier|clipboard|zwischenablage|presse-papier|portapap",
+    r"volume\w+": r"volum|mute|sound|loud|quiet|audio|lautst|leise|stumm|ton|silenc|son",
+    r"media\w+": r"play|paus|music|song|track|video|stop|next|previous|musik|lied|titel|musi[qc]",
+    r"ctrl\+s": r"save|store|speicher|sicher|enregistr|sauvegard|guard|salv|zapisz",
+    r"printscreen": r"screenshot|print ?screen|bildschirmfoto|capture|captura",
+}
+
+
 NEAR = 50  # steps of the grid, within which places are said for the same thing
 
 
 def judge_deed(run: Run, deed: Deed) -> Deed:
     """Tells of what was done by hand whether it helped."""
     progress = run.progress
+    act = deed.act
     helped: Helped = deed.new or deed.became == "dry"
     if deed.refused == OTHER_CONTROL and len(progress.objected) == 1:
         helped = None  # only one in a row, so that objections cannot go on without end
     if deed.refused == "paused":
         helped = None  # the model did nothing wrong
-    elif deed.changed and not helped and progress.is_new_try(deed.act, NEAR):
+    elif deed.changed and not helped and progress.is_new_try(act, NEAR):
         helped = None  # to a screen that is known each way leads once
     if deed.begun or deed.became == "dry":
         progress.touched += 1
         progress.answers.clear()
         progress.idle.pop("zoom", None)
-        progress.stirred = progress.stirred or (deed.begun and deed.changed is not False)
-    if deed.act.name == "move":
+        stirred = deed.begun and deed.changed is not False
+        progress.stirred = progress.stirred or stirred
+        progress.seen = progress.seen or stirred
+    if deed.begun and not progress.seen:
+        # What changes nothing that a screen shows may be just what was to be done: a program that
+        # comes later, a text that its field has, keys or a control that the task names.
+        task = re.sub(r" ?\+ ?", "+", fold(progress.task)).replace("strg", "ctrl")
+        keys = keys_of(act)
+        named = rf"(?<![\w+]){re.escape(keys)}(?![\w+])"
+        wants = [rf"\b({words})" for form, words in UNSEEN_KEYS.items() if re.fullmatch(form, keys)]
+        progress.seen = (
+            not act.args.keys().isdisjoint(("name", "title"))
+            or (act.text != "" and deed.known != "" and not deed.wrong)
+            or (keys != "" and any(re.search(words, task) for words in [named, *wants]))
+            or any(is_in_task(control.name, progress.task) for control in deed.controls)
+        )
+    if act.name == "move":
         # Screens are compared without the pointer, so that a move changes nothing.
-        helped = progress.is_new_try(deed.act) and not deed.refused
+        helped = progress.is_new_try(act) and not deed.refused
         deed = replace(deed, changed=None)
     if helped:
         progress.waiting_since = None
@@ -15970,16 +16246,6 @@ WAY_CLAIM = (
     " needless."
 )
 WAY_LEFT = "DONE SO FAR, as in an earlier run of this task: {}. THEN CAME {}"
-
-
-def field_of(run: Run, step: Step) -> Control | None:
-    """Finds what a step types into, if a window of its program has it."""
-    there = None
-    for window in run.eyes.desktop.windows():  # the one in front comes first
-        is_of_it = "text" in step.act.args and step.is_of(window)
-        if step.target.get("role") and is_of_it:
-            there = there or found_again(step.target, run.controls.known(window))
-    return there
 
 
 class Repeat(Loop):
@@ -20288,9 +20554,6 @@ MCP_WORDS = Vocabulary(
     """),
     left_out={"modifiers", "reasoning"},
 )
-MCP_PROFILE = Profile(
-    "mcp", "what a client calls", "chat", MCP_WORDS, {"executor": Role("client", "")}
-)
 MCP_HARMLESS = "observe wait move scroll_down scroll_up scroll_at focus_window".split()
 MCP_ADVICE = """These tools look at and act on the person's real desktop. Places are [x, y] from 0 \
 to 1000 over the whole picture, [0, 0] is top left; never pixels. Look first (observe), call one \
@@ -22235,6 +22498,16 @@ class RowRepeat(Repeat):
         raise End(Outcome("completed", "All was done, and the fields held what was typed."))
 
 
+def field_of(run: Run, step: Step) -> Control | None:
+    """Finds what a step types into, if a window of its program has it."""
+    there = None
+    for window in run.eyes.desktop.windows():  # the one in front comes first
+        is_of_it = "text" in step.act.args and step.is_of(window)
+        if step.target.get("role") and is_of_it:
+            there = there or found_again(step.target, run.controls.known(window))
+    return there
+
+
 def ask_about_table(run: Run, table: Table) -> None:
     """Asks once for all rows that are left; raises AgentError where nobody allows what they need.
 
@@ -23017,6 +23290,9 @@ def examine(
         yield from check_model(config, profile, server, options.chosen)
 
 
+MCP_PROFILE = Profile(
+    "mcp", "what a client calls", "chat", MCP_WORDS, {"executor": Role("client", "")}
+)
 SUCCESSES = [kind for kind, ending in OUTCOMES.items() if ending.tone == "good"]
 
 
@@ -23358,8 +23634,7 @@ def made_run(
 
 
 def open_panel(run: Run, stats: Stats, person: Person, undo: ExitStack) -> None:
-    is_story = run.config.described and run.profile.loop == "story"
-    make = StoryPanel if is_story else Panel
+    make = StoryPanel if run.config.described and run.profile.loop == "story" else Panel
     panel = make(run.config, run.actuator.stop, stats, run.logger.folder)
     undo.callback(panel.close)
     person.terminal.say(f"panel: {panel.url}", 0)  # and into no log

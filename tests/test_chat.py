@@ -118,7 +118,8 @@ class Errors(ChatCase):
             with self.subTest(**row):
                 trial, outcome = self.chat(row["reply"], profile=row["profile"])
                 self.assertEqual((trial.inputs, outcome.kind), ([], "completed"))
-                self.assertEqual(outcome.text, row.get("end", "All done."))
+                said = row.get("end", "All done.")
+                self.assertEqual(outcome.text, f"Not checked. The model says: {said}")
                 self.assertEqual(len(trial.requests), 1 if "end" in row else 2)
                 if "error" in row:
                     self.check_history(trial.requests[1])
@@ -142,7 +143,7 @@ class Errors(ChatCase):
         trial.server.complete = lambda body: replace(
             plain(body), finish_reason="stop" if next(first) else "length"
         )
-        self.assertEqual(trial.run().text, "All done.")
+        self.assertEqual(trial.run().text, "Not checked. The model says: All done.")
         self.assertEqual(answer(trial.requests[1])["error"]["type"], "invalid_json")
 
 

@@ -122,7 +122,10 @@ class Runs(CommandLineCase):
             with self.subTest(profile), touched:
                 words = ("--profile", profile, "--dry-run", "--max-steps", "6")
                 code, out, _ = self.main("--demo", *words)
-                self.assertEqual(code, 0, out)
+                self.assertEqual(code, 1, out)
+                self.assertIn("\ndry run: nothing was done: The model says: ", out)
+                self.assertNotIn("completed", out)
+                self.assertIn(" dry_run ", self.main("--runs")[1])
                 self.assertRegex(out, r"Dry run: would (double click|click|move) ")
                 self.assertIn("none of the later steps comes into view", " ".join(out.split()))
                 self.assertIn(", 0 acts, ", out)

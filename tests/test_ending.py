@@ -8,6 +8,7 @@ import shutil
 import signal
 import unittest
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +124,88 @@ class Ends(EngineCase):
 
             ended = self.ends(CLICK, task=task, checks=("Plain shows hi",), shows=shows)
             self.assertEqual(ended.kind, kind, (value, task))
+
+    def test_a_text_that_a_task_certainly_bids_has_to_be_typed_or_shown(self) -> None:
+        """Rows: the task, what is typed (None: a click on a list), what the field shows, the end."""
+        colon, exactly = "Open it and write: hello", 'Write exactly "hello"'
+        for task, typed, value, kind in (
+            (colon, "goodbye", "goodbye", "not_proven"),
+            (colon, "hello", "hello", "completed"),
+            (colon, "Well, hello there", "Well, hello there", "not_proven"),
+            (colon, "hello", "What was there: hello", "completed"),
+            (colon, "hello", "", "completed"),  # it was sent
+            (exactly, "hello hello hello", "hello hello hello", "not_proven"),
+            (exactly, "hello", "hello", "completed"),
+            ('Write "hello"', "goodbye", "goodbye", "not_proven"),
+            ('Write "hello"', "hello hello", "hello hello", "completed"),
+            ('Write "hello"', "bye", "Hello, bye", "completed"),
+            ('Write "1 March 2026"', "01.03.2026", "01.03.2026", "completed"),
+            ('Do not write "hello"', "bye", "bye", "completed"),
+            ("Write hello", "bye", "bye", "completed"),  # where does it end?
+            ('Enter "hello" as the city', None, "", "completed"),
+        ):
+            page = agent.Control("Page", "document", agent.Rect(1, 1, 9, 9), value=value, window=1)
+
+            def shows(desktop: Any, page: agent.Control = page) -> None:
+                desktop.control_source = agent.KnownControls([page])
+
+            act = call("click_screen_element", element_name="hello", position=[500, 500])
+            if typed:
+                act = call("type_text_input", text=typed)
+            ended = self.ends(CLICK, act, task=task, checks=("All is well",), shows=shows)
+            self.assertEqual(ended.kind, kind, (task, typed, value))
+
+    def test_what_changed_nothing_is_nothing_done(self) -> None:
+        """Rows: the task, the keys, and the end where they change nothing that can be seen."""
+        text = "nothing that was done changed what can be seen"
+        still = partial(self.ends, shows=lambda desktop: setattr(desktop, "dead", True))
+        for task, keys, kind in (
+            ("Write a letter to Anna and mail it", "shift", "not_proven"),
+            ("Write the word more into Notepad", "ctrl+end", "not_proven"),
+            ("Copy the text", "ctrl+c", "completed"),
+            ("Mail it to Anna", "ctrl+c", "not_proven"),
+            ("Mute it", "volumemute", "completed"),
+            ("Go on with the music", "mediaplay", "completed"),
+            ("Press Strg + F5", "ctrl+f5", "completed"),
+            ("Save the document", "ctrl+s", "completed"),
+        ):
+            with self.subTest(task):
+                act = call("press_keyboard_key", key=keys)
+                ended = still(act, task=task)
+                self.assertEqual(ended.kind, kind)
+                self.assertEqual(ended.text == text, kind == "not_proven", ended.text)
+        self.assertEqual(still(CLICK, task="Tidy up").kind, "not_proven")
+        question = "Nothing that was done changed what can be seen in this run."
+        self.assertEqual(still(CLICK, task="Tidy up", person=True).kind, "completed")
+        self.assertEqual(self.asked, [f"{question} Is the task done all the same?"])
+        self.assertEqual(still(CLICK, task="What is open?", wants="ANSWER").kind, "answered")
+
+    def test_what_comes_of_an_act_after_its_screen_was_at_rest_is_seen_all_the_same(self) -> None:
+        def later() -> dict[str, Any]:
+            self.made.desktop.dead = False
+            return DONE
+
+        still = partial(self.ends, shows=lambda desktop: setattr(desktop, "dead", True))
+        self.assertEqual(still(CLICK, later, task="Tidy up").kind, "completed")
+        self.assertEqual(still(CLICK, task="Tidy up").kind, "not_proven")
+
+    def test_the_end_says_what_proves_it_and_whose_words_the_rest_is(self) -> None:
+        look = "by the model's own fresh look, which no fact contradicts. The model says: "
+        outcome = self.ends(CLICK)
+        self.assertEqual(outcome.text, f"Confirmed {look}{PROOF}")
+        path = Path(self.folder, "a.txt")
+        path.write_text("hello")
+        holds = f'{path} holds "hello".'
+        outcome = self.ends(CLICK, checks=(holds, "It is closed."))
+        self.assertEqual(outcome.text, f"Confirmed 1 of 2 checks by files, else {look}{PROOF}")
+        outcome = self.ends(CLICK, checks=(holds,))
+        self.assertEqual(outcome.text, f"Proven by files. The model says: {PROOF}")
+        outcome = self.ends(CLICK, verify_completion=False)
+        self.assertEqual(outcome.text, f"Not checked. The model says: {PROOF}")
+
+    def test_a_dry_run_has_an_end_of_its_own(self) -> None:
+        outcome = self.ends(CLICK, dry_run=True)
+        self.assertEqual(outcome, ("dry_run", f"The model says: {PROOF}", ()))
 
     def test_who_thinks_better_of_it_has_refused_nothing(self) -> None:
         self.ends(CLICK, CLOSE)
@@ -340,7 +423,7 @@ class Told(CommandLineCase):
 
     def test_what_was_only_asked_is_answered(self) -> None:
         code, out = self.told(wants="ANSWER")
-        self.assertTrue(out.startswith(f"answered; nothing was done: {PROOF}"), out)
+        self.assertRegex(out, f"answered; nothing was done: Confirmed .* The model says: {PROOF}")
         self.assertEqual((code, self.records()[-1]["outcome"]), (0, "answered"))
         report = (self.run_folder() / "report.html").read_text(encoding="utf-8")
         self.assertEqual(run_of(report)["tone"], "good")

@@ -240,6 +240,96 @@ class Facts(Judged):
                 self.assertEqual(outcome.kind == "completed", believed)
                 self.assertNotIn(f'holds "{held}"', self.asked("verifier")[0])
 
+    def believed(self, task: str, held: str, before: str | None = None) -> bool:
+        """Whether a judge's YES is believed of a task about a file {} that holds this in the end."""
+        path = self.folder / "note.txt"
+        path.unlink(missing_ok=True)
+        if before is not None:
+            path.write_text(before, encoding="utf-8")
+
+        def happens() -> None:
+            path.write_text(held, encoding="utf-8")
+            os.utime(path, (9e8, 9e8))
+
+        said = task.replace("{}", str(path))
+        off = {"controls": "off", "happens": happens}  # so that the file alone decides
+        self.ended = self.judged(said, "All is as wanted.", **off)
+        return self.ended.kind == "completed"
+
+    def test_a_file_has_to_hold_the_text_that_its_task_bids_to_write_into_it(self) -> None:
+        """Rows: the task, what proves it false, and what does not."""
+        for task, false, true in (
+            ('Open it, write "hello" and save it as {}', "goodbye", "Hello\r\n"),
+            ('Write "hello" and save it as {}', "hell", "oh hello, you"),
+            ("Write: hello and save it as {}", "goodbye", "hello"),
+            ("Write: hello. Save it as {}", "Well, hello there", "hello"),
+            ('Write exactly "hello" and save it as {}', "hello hello, foo", "hello\n"),
+            ('Type "hello" and nothing else, then save it as "{}".', "hello, foo", "hello."),
+            ('Write "hello" into the new file {}', "x", "hello"),
+            ("Write ‘hello’ in a new document. Then save it under {}", "x", "hello"),
+            ("Schreibe nur „Grüße“ und speichere es unter {}", "Grüße Grüße", "Grüße"),
+            ("Écris uniquement « salut » et enregistre le fichier sous {}", "salut toi", "salut"),
+            ('Escribe sólo "hola" y guarda el archivo como {}', "hola hola", "hola"),
+        ):
+            self.assertFalse(self.believed(task, false), task)
+            self.assertTrue(self.believed(task, true), task)
+        # What a file proves is told as that.
+        self.believed('Write "hello" and save it as {}', "hello")
+        proven = f'{self.folder / "note.txt"} holds "hello"', True, "the file holds it"
+        self.assertEqual(self.ended.checks[1:], [proven])
+        self.assertTrue(self.ended.text.startswith("Confirmed 1 of 2 checks by files, else by"))
+        exactly = 'Write exactly "bye" and save it as {}'
+        self.assertTrue(self.believed(exactly, "hello\nbye", before="hello"))
+        self.assertFalse(self.believed(exactly, "hello\nbye\nbye", before="hello"))
+
+    def test_of_what_a_task_may_mean_otherwise_no_file_has_to_hold_anything(self) -> None:
+        for task in (
+            "Write hello and save it as {}",  # where does it end?
+            "Write: salt and pepper and save it as {}",
+            'Write "a" or "b" and save it as {}',
+            'If it is empty, write "a" and save it as {}',
+            'Do not write "a" and save it as {}',
+            'Write "a", save it as {} and replace "a" by "b"',
+            'Type "x x", press Enter, paste and save it as {}',
+            'Choose the type "PDF" and save it as {}',
+            'Write exactly "x" twice and save it as {}',
+            'Write a poem, then write exactly "x" and save it as {}',
+            r'Write "a\nb" and save it as {}',
+        ):
+            self.assertTrue(self.believed(task, "x x"), task)
+
+    def test_a_file_that_its_task_bids_away_has_to_be_gone(self) -> None:
+        path = self.folder / "del.txt"
+        stays = (
+            "Do not delete {}",
+            "If it is empty, delete {}",
+            "Delete {} from the list of files",
+            "Delete the word old from {}",
+            "Move {} to the top of the list",
+            "Delete {} and create it again",
+        )
+        for task in (
+            "Delete the file {}",
+            'Delete "{}" and close Explorer.',
+            "Lösche die Datei {}.",
+            "Die Datei {} löschen",
+            "Supprime le fichier {}",
+            "Borra el archivo {}",
+            "Elimina il file {}",
+            "Usuń plik {}",
+            "Удали файл {}",
+            "Move {} to the folder Old",
+            "Verschiebe die Datei {} in den Ordner Alt",
+            "Déplace {} vers le dossier Vieux",
+            *stays,
+        ):
+            for goes in (False, True):
+                path.write_text("old", encoding="utf-8")
+                happens = path.unlink if goes else list
+                said = task.replace("{}", str(path))
+                outcome = self.judged(said, "All is as wanted.", happens=happens)
+                self.assertEqual(outcome.kind == "completed", goes or task in stays, (task, goes))
+
     def test_a_file_is_kept_as_it_was_beside_one_that_cannot_be_read(self) -> None:
         closed, path = self.folder / "closed.txt", self.folder / "note.txt"
         for file in (closed, path):
