@@ -4301,21 +4301,23 @@ _TELLING = frozenset(
     " count modifier modifiers hold clear enter submit replace".split()
 )
 _WORD_OF_NAME = re.compile(r"[A-Z]?[a-z0-9]+")
-# But for what an act does anyway, and for what says nothing. Acts that are not here change nothing
-# by themselves.
+# What only describes: a control, a scale.
+_DESCRIBING = frozenset("element name label system length".split())
+# But for what an act does anyway, whatever that is called, and for what says nothing. Acts that are
+# not here change nothing by themselves.
 _AS_DONE = {
-    "click": "button=left clicks=1 num_clicks=1",
-    "double_click": "button=left clicks=2 num_clicks=2",
-    "triple_click": "button=left clicks=3 num_clicks=3",
-    "right_click": "button=right clicks=1",
-    "middle_click": "button=middle clicks=1",
-    "drag": "button=left",
-    "press_key": "presses=1 repeat=1 times=1 count=1",
-    "scroll_down": "direction=down",
-    "scroll_up": "direction=up",
-    **dict.fromkeys("click_here scroll_here scroll_at scroll hscroll move type_text".split(), ""),
+    **dict.fromkeys(("click", "click_here"), "left 1 1.0 single"),
+    "double_click": "left 2 2.0 double",
+    "triple_click": "left 3 3.0 triple",
+    "right_click": "right 1 1.0 single",
+    "middle_click": "middle 1 1.0 single",
+    "drag": "left 1 1.0",
+    "press_key": "1 1.0",
+    "scroll_down": "down",
+    "scroll_up": "up",
+    **dict.fromkeys("scroll_here scroll_at scroll hscroll move type_text".split(), ""),
 }
-_UNSAID: tuple[object, ...] = (None, "", [], {})
+_UNSAID: tuple[object, ...] = (None, "", [], {}, "none", "null", "n/a")
 
 
 @dataclass(frozen=True)
@@ -4376,10 +4378,13 @@ class Vocabulary:
         """Names an argument by which something else is meant than this act; "" for none."""
         for name in sorted(given.keys() - {*takes}):
             value = given[name]
-            nothing = value in _UNSAID or (not value and name not in _PARTS)
-            if nothing or f"{name}={value}" in _AS_DONE.get(act, "").split():
+            said = str(value).lower()
+            words = {*map(str.lower, _WORD_OF_NAME.findall(name))}
+            if value in _UNSAID or said in _UNSAID or words & _DESCRIBING:
                 continue
-            if not _TELLING.isdisjoint(map(str.lower, _WORD_OF_NAME.findall(name))):
+            if name not in _PARTS and (not value or said in _AS_DONE.get(act, "").split()):
+                continue
+            if words & _TELLING:
                 return name
         return ""
 
@@ -8394,10 +8399,12 @@ class Hands:
             self.desktop.key(name, False)
         self.last_own = self.clock.now()
         told = "was let go of"
+        kind = "stale_frame"
         if self.desktop.held_keys():
             told = "does not come up"
+            kind = "paused"  # it is no fault of the model's
             self.say_once(f"{names} stays down; press and release it yourself.")
-        raise ToolError(f"{names} was held down and {told}; nothing was done.", "stale_frame")
+        raise ToolError(f"{names} was held down and {told}; nothing was done.", kind)
 
     # -- what an act may do. These raise ToolError and Win32Error.
 
@@ -8925,7 +8932,9 @@ def gate_area(actuator: Actuator, attempt: Attempt) -> Attempt:
     keys = keys_of(attempt.act)
     keys_move = keys in MOVING_KEYS or attempt.act.name == "recover"
     takes_keys = attempt.by_keyboard and not (keys_move or "win" in keys)
-    if takes_keys and seen is None:
+    # What these do no window has to have the keyboard for.
+    for_all = r"(\+?(shift|ctrl|alt))+|volume\w+|media\w+|printscreen"
+    if takes_keys and seen is None and not (keys and re.fullmatch(for_all, keys)):
         raise ToolError("No window has the keyboard; click one first.", "no_window")
     gets_keys = attempt.by_keyboard and keys not in MOVING_KEYS
     outside = actuator.outside(seen if gets_keys else None, attempt.frame)
@@ -15649,8 +15658,10 @@ def ask_about(run: Run, look: Look, files: FileFacts, question: str, evidence: s
     """Asks the verifier about each check, unless a fact contradicts it."""
     # An answer that decides nothing is asked for again, and then a NO.
     progress = run.progress
-    checks = progress.done_when
     facts, certain = known_facts(run, files, look)
+    decided = {ruling.check for ruling in certain}
+    # What a fact decides no word decides.
+    checks = [check for check in progress.done_when if check not in decided] or progress.done_when
     text = fill_form(
         VERIFIER_FORM,
         "\n\n",
@@ -15686,7 +15697,7 @@ def ask_about(run: Run, look: Look, files: FileFacts, question: str, evidence: s
             why = cut(f"{UNDECIDED}: {said}", 200)
             messages.append(Message("assistant", cut(said, 300)))
         messages.append(Message("user", ANSWER_EACH_CHECK))
-    return [Ruling(check, False, why) for check in checks]
+    return [*certain, *(Ruling(check, False, why) for check in checks if check not in decided)]
 
 
 def how_proven(verdict: Sequence[Ruling]) -> str:

@@ -263,7 +263,7 @@ class View(InChrome):
         self.assertIn("6 turns, 1 of them a plan", self.chrome.text("#figures summary"))
         self.assertFalse(self.chrome.seen("#figures p"))
         figures = self.chrome.text("#figures p").splitlines()
-        self.assertIn("refused: 2", figures)
+        self.assertIn("acts refused: 2", figures)
         self.assertEqual([line for line in figures if line.endswith((": 0", ": 0.0 s"))], [])
         below = "return document.querySelector('#figures').offsetTop > arguments[0]"
         self.assertTrue(self.chrome.run(below, 600))  # the pictures and what went wrong come first
