@@ -15150,7 +15150,8 @@ _AND = rf"(?:{_AND_WORD}[\s,]+)"
 _PLACE_IN = (
     r"(?:in|into|to|on|at|the|an?|it|new|empty|open|text|notepad|editor|wordpad|word|file|document"
     r"|window|page|field|box|cell|ins?|im|dem|das|die|ein\w*|neue\w*|leere\w*|dokument|datei|fenster"
-    r"|feld|hinein|dans|le|la|une?|nouveau|fichier|champ|el|nuevo|documento|archivo|campo)"
+    r"|feld|den|hinein|dans|le|la|une?|nouveau|fichier|champ|bloc-notes|en|el|nuevo|documento"
+    r"|archivo|campo|bloc de notas)"
 )
 _INTO_IT = (
     rf"(?:(?:\s+{_PLACE_IN}){{0,7}}[.,;]?\s+{_AND}{{0,3}}{_SAVED_AS}"
@@ -15390,7 +15391,8 @@ def texts_bidden(task: str) -> tuple[tuple[str, bool, int], ...]:
         wanted = said[2] or said[3] or said[4]
         is_name = _PATH.search(wanted) or re.fullmatch(r"\S+\.\w{1,5}", wanted)
         is_form = re.search(r"[{}<>\[\]]|\\[nrt]", wanted) or not re.search(r"\w", wanted)
-        joined = said[4] and _JOINS.search(wanted)  # where it ends is not sure
+        # Where it ends is not sure, or it is the label of a value in a list.
+        joined = said[4] and (_JOINS.search(wanted) or (begin and said[0][0].isupper()))
         ends = _ENDS_A_TEXT.match(masked, end)
         if is_name or is_form or joined or not ends or not is_bidden(task, begin, end):
             continue

@@ -341,6 +341,7 @@ class Facts(Judged):
             'Enter "Display settings" and switch the night light on',
             "Enter the 'Documents' folder",
             "Set the phone type: Mobile",
+            "Create a contact. Name: Bob. Type: Mobile",
             'Write "SOS" in Morse code',
             'Write "hello world" in reverse',
             'Write "hello world" as ROT13',
@@ -360,6 +361,9 @@ class Facts(Judged):
             'Enter the text "hello" and press Enter',
             'Write the word "hello" in a new document',
             "Gib „hello“ ein",
+            "Öffne den Editor und schreibe „hello“ in den Editor",
+            "Écris « hello » dans le Bloc-notes",
+            'Escribe "hello" en el Bloc de notas',
             "Please type: hello",
             'Write exactly "hello" and nothing else into "C:\\a b\\note.txt"',
         ):
