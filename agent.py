@@ -15148,9 +15148,9 @@ _SAVED_AS = (
 _AND_WORD = r"\b(?:and|then|und|dann|et|puis|y|e|luego|danach|ensuite|finally|now)\b"
 _AND = rf"(?:{_AND_WORD}[\s,]+)"
 _PLACE_IN = (
-    r"(?:in|into|to|on|at|the|an?|it|new|empty|open|text|notepad|editor|wordpad|word|file|document"
-    r"|window|page|field|box|cell|ins?|im|dem|das|die|ein\w*|neue\w*|leere\w*|dokument|datei|fenster"
-    r"|feld|den|hinein|dans|le|la|une?|nouveau|fichier|champ|bloc-notes|en|el|nuevo|documento"
+    r"(?:in|into|to|on|at|the|an?|it|new|empty|open|text|note|notepad|editor|wordpad|word|file"
+    r"|document|window|page|field|box|cell|ins?|im|dem|das|die|ein\w*|neue\w*|leere\w*|dokument"
+    r"|datei|fenster|feld|den|hinein|dans|le|la|une?|nouveau|fichier|champ|bloc-notes|en|el|nuevo|documento"
     r"|archivo|campo|bloc de notas)"
 )
 _INTO_IT = (
