@@ -13663,7 +13663,9 @@ def is_parted(number: str, now: str) -> bool:
     # point or a comma before one or two digits makes another one, too.
     if re.fullmatch(r"-?\d+([.,]\d+)?", number) and re.fullmatch(re.escape(number) + UNIT, now):
         return True
-    if not re.fullmatch(r"[A-Za-z\d]+", number) or len(re.findall(r"\d", number)) < DIGITS_LEAST:
+    if not re.fullmatch(r"[A-Za-z\d]{1,99}", number):
+        return False
+    if len(re.findall(r"\d", number)) < DIGITS_LEAST:
         return False
     parted = re.fullmatch(r"\(?" + PARTING.join(number), now)
     return parted is not None and not re.search(r"[.,'’]\w{1,2}$", now)
@@ -15137,58 +15139,126 @@ _HOLDS = r"""(?:contains?|holds?|has|says|reads|shows|includes|enth[aä]lt|conti
 
 
 FILE_HOLDS_IT = "the file holds it"
-FILES_SAY = (FILE_HOLDS_IT, "the file exists", "the file is gone")
+FILE_IS_THERE = "the file exists"
+FILE_IS_GONE = "the file is gone"
+FILES_SAY = (FILE_HOLDS_IT, FILE_IS_THERE, FILE_IS_GONE)
 AS_IT_WAS = "the file is as it was when the run began"
-# What in a task stands before the path of a file that it wants written; "in" may tell whence.
-_SAVES = r"(?:save|store|export|speicher|sicher|enregistre|guarda|salva|zapisz)\w*\b"
+# What in a task stands before the path of a file that it wants written; "in" may tell whence, and
+# what was saved is only read.
+_SAVES = (
+    r"(?:save|store|export|speicher[en]?|sicher[en]|enregistre[rz]?|guard[ae]r?|salv[ae]r?"
+    r"|zapisz)\b"
+)
 _SAVED_AS = (
     rf"\b{_SAVES}[^.;:\n]{{0,60}}\b(?:as|to|into|under|als|unter|nach|sous|como|come|jako)\s"
     r"(?:the file |der datei |die datei )?[\"'“„«]?"
 )
 # The same right behind a text, and what says that it is to be written into that file.
-_AND = r"(?:(?:and|then|und|dann|et|puis|y|e|luego|danach|ensuite|finally|now)[\s,]+)"
+_AND_WORD = r"\b(?:and|then|und|dann|et|puis|y|e|luego|danach|ensuite|finally|now)\b"
+_AND = rf"(?:{_AND_WORD}[\s,]+)"
+_PLACE_IN = (
+    r"(?:in|into|to|on|at|the|an?|it|new|empty|open|text|note|notepad|editor|wordpad|word|file"
+    r"|document|window|page|field|box|cell|ins?|im|dem|das|die|ein\w*|neue\w*|leere\w*|dokument"
+    r"|datei|fenster|feld|den|hinein|dans|le|la|une?|nouveau|fichier|champ|bloc-notes|en|el|nuevo|documento"
+    r"|archivo|campo|bloc de notas)"
+)
 _INTO_IT = (
-    r"(?:\s+(?:in|into|to|on|the|an?|it|new|empty|open|notepad|editor|wordpad|file|document|window"
-    r"|page|ins?|im|dem|das|ein\w*|neue\w*|leere\w*|dokument|datei|fenster|hinein|dans|le|la|une?"
-    r"|nouveau|fichier|el|nuevo|documento|archivo)){0,7}"
-    rf"[.,;]?\s+{_AND}{{0,3}}{_SAVED_AS}"
+    rf"(?:(?:\s+{_PLACE_IN}){{0,7}}[.,;]?\s+{_AND}{{0,3}}{_SAVED_AS}"
     r"|\s+(?:in|into|to|nach|dans|en|a)\s+(?:(?:the|an?|new|text|die|eine|neue|le|el|file|datei"
-    r"|fichier|archivo)\s+){0,4}[\"'“„«]?"
+    r"|fichier|archivo)\s+){0,4}[\"'“„«]?)"
 )
 _NO_MORE_OF_IT = r"(?![\w\\/-]|\.\w)"
 _PLAIN_FILE = re.compile(r"(?i).*\.(?:txt|text|md|log|ini|cfg|bat|cmd|py|js|sql|yaml|yml)")
-# What bids that a file goes away, before and behind its path; to another folder counts, too.
-_GOES = (
-    r"\b(?:delete|erase|trash|remove|l[oö]sch\w*|entfern\w*|supprim\w*|efface\w*|elimin\w*|borra\w*"
-    r"|cancella\w*|rimuovi|apag\w*|exclu\w*|usu[nń]\w*|skasuj|verwijder\w*|ta bort|radera|slett?"
-    r"|poista|sma[zž]\w*|odstra[nň]\w*|удали\w*|сотри\w*|sil|törö?ld?|șterge|(move|verschieb\w*"
-    r"|d[eé]plac\w*|muev\w*|mover?|sposta\w*|mova|przenie[sś]\w*|verplaats\w*|flytt?a?|siirrä"
-    r"|p[rř]esu[nň]\w*|перемести\w*))\s+"
-    r"(?:(?:the|this|that|my|file|folder|die|das|den|datei|ordner|le|la|fichier|dossier|el|il|o|a"
-    r"|archivo|carpeta|arquivo|plik|fil|filen|bestand|soubor|файл)\s+){0,4}[\"'“„«]?"
+# What bids that a file goes away, before and behind its path; to another folder counts, too. What
+# may as well be taken off a list goes only where it is said to be a file, or for good.
+_THE = r"(?:(?:the|this|that|my|die|das|den|le|la|el|il|o|a)\s+)"
+_FILE = (
+    r"(?:(?:file|folder|datei|ordner|fichier|dossier|archivo|carpeta|arquivo|pasta|cartella|plik"
+    r"|fil|filen|bestand|soubor|файл)\s+)"
+)
+_DELETES = (
+    r"\b(?:delete|erase|trash|l[oö]sch\w*|efface\w*|borra\w*|cancella\w*|apag\w*|usu[nń]\w*|skasuj"
+    r"|verwijder\w*|ta bort|radera|slett?|poista|sma[zž]\w*|удали\w*|сотри\w*|sil|törö?ld?|șterge)"
+)
+_REMOVES = r"\b(?:remove|entfern\w*|supprim\w*|elimin\w*|rimuovi|exclu(?:a|i|ir)|odstra[nň]\w*)"
+_MOVES = (
+    r"\b(?:move|verschieb\w*|d[eé]plac\w*|muev\w*|mover?|sposta\w*|mova|przenie[sś]\w*"
+    r"|verplaats\w*|flytt?a?|siirrä|p[rř]esu[nň]\w*|перемести\w*)"
 )
 _GONE = r"[\"'”“»]?(?=\W*\Z|[.,;!]\s|\s+(?:and|then|und|dann|et|puis|y|permanently|now)\b)"
+_FOLDER = r"(?:folder|ordner|dossier|carpeta|cartella|pasta|mapp?)"
 _ELSEWHERE = (
-    r"[\"'”“»]?\s+(?:to|into|in|nach|vers|dans|a|al|till|naar|do|в)\s.{0,40}?(?:[a-z]:\\|%\w+%"
-    r"|\b(?:(?:recycle )?bin|trash|papierkorb|corbeille|papelera|cestino|folder|ordner|dossier"
-    r"|carpeta|cartella|map|mapp\w*|desktop|documents|downloads)\b)"
+    r"[\"'”“»]?\s+(?:to|into|in|nach|vers|dans|a|al|till|naar|do|в)\s+(?:(?:the|my|de[nr]|die|le|la"
+    rf"|el|il)\s+)?(?P<to>(?:{_FOLDER}\s+)?[\"'“„«]?(?:[a-z]:\\|%\w+%|/)[^\s\"'”“»]{{0,250}}"
+    rf"|{_FOLDER}\s+[\"'“„«]?\w+|(?:recycle )?bin|trash|papierkorb|corbeille|papelera|cestino"
+    r"|desktop|documents|downloads)"
+)
+_GOES = (
+    rf"(?i){_DELETES}\s+{_THE}{{0,2}}{_FILE}?[\"'“„«]?PATH{_GONE}"
+    rf"|{_REMOVES}\s+{_THE}{{0,2}}{_FILE}[\"'“„«]?PATH{_GONE}"
+    rf"|{_REMOVES}\s+[\"'“„«]?PATH[\"'”“»]?\s+(?:permanently|from (?:the )?disk)\b"
+    rf"|{_MOVES}\s+{_THE}{{0,2}}{_FILE}?[\"'“„«]?PATH{_ELSEWHERE}{_GONE}"
+    rf"|{_THE}?{_FILE}?[\"'“„«]?PATH[\"'”“]?\s+(?:l[oö]sch|entfern)en\b"
 )
 # What makes it uncertain: a sentence that forbids or depends, and what takes back what it bids.
 _UNSURE = re.compile(
     r"(?i)\b(?:not|never|no|without|unless|if|whether|either|or|otherwise|instead|nicht|nie|kein\w*"
-    r"|ohne|wenn|falls|ob|oder|statt\w*|pas|jamais|sans|si|sinon|ou|nunca|sin|o|non|senza|se|niet"
-    r"|inte|ikke|не|если|или)\b|n['’]t\b"
+    r"|unless|until|except|how|ohne|wenn|falls|ob|oder|statt\w*|pas|jamais|sans|si|sinon|ou|nunca"
+    r"|sin|o|non|senza|se|niet|inte|ikke|не|если|или)\b|n['’]t\b"
 )
 _TAKES_BACK = re.compile(
     r"(?i)\b(?:replac|delet|remov|eras|clear|undo|chang|overwrit|cut\b|renam|mov(?:e|ing)|translat"
+    r"|over it|in its place|enco?d|encrypt|backward|revers|upper|lower|capital|sort|where|being"
+    r"|stands? for|placeholder"
     r"|correct|edit\b|select all|ersetz|l[oö]sch|entfern|[aä]nder|verschieb|benenn|[uü]berschreib"
     r"|korrigier|r[uü]ckg|remplac|supprim|efface|modifi|d[eé]plac|renomm|annul|reemplaz|borra"
     r"|elimin|cambi|muev|deshac)"
 )
 _COMES_BACK = re.compile(
     r"(?i)\b(?:restor|recreat|undo|again|back\b|creat|make|new\b|wiederher|r[uü]ckg|erneut|neu"
-    r"|erstell|annul|restaur|recr[eé]|nouveau|deshac|crea|nuevo)"
+    r"|erstell|annul|restaur|recr[eé]|nouveau|deshac|crea|nuevo|cop(?:y|i)|kopier"
+    r"|\w*lists?\b|e?mail|attach|dialog|shar(?:e|ing))"
 )
+# Of a file that may be to be absent.
+_ABSENT = re.compile(rf"(?i)\b(?:gone|missing|absent|exist)|{_DELETES}\b|{_REMOVES}\b|{_MOVES}\b")
+# What stands before a verb that bids: the end of another clause, or a word that leads on. Within
+# one it may be a noun or a key, or what somebody else does.
+_BEGINS = re.compile(
+    rf"(?i)(?:\A|[.,;:!?()\[\]•*\n>→]|\s[-–—]|{_AND_WORD}|\b(?:please|bitte)\b)\s{{0,4}}\Z"
+)
+
+
+@lru_cache(maxsize=8)
+def _masked(task: str) -> str:
+    # Without the words in quotes and paths, and all else in its place.
+    for pattern in (PATTERNS["QUOTED"], _PATH):
+        task = re.sub(pattern, lambda one: "_" * len(one[0]), task)
+    return task
+
+
+def is_unsure(task: str, begin: int, end: int) -> bool:
+    """Tells whether the sentence there forbids or depends, or one behind it takes it back."""
+    masked = _masked(task)
+    ends = [0, *(one.end() for one in re.finditer(r"[.;!?]\s", masked)), len(task)]
+    first = max(at for at in ends if at <= begin)
+    last = min(at for at in ends if at > begin)
+    return bool(_UNSURE.search(masked[first:last]) or _TAKES_BACK.search(masked[end:]))
+
+
+def is_bidden(task: str, begin: int, end: int) -> bool:
+    """Tells whether what begins and ends there is certainly to be done."""
+    begins = _BEGINS.search(_masked(task), max(0, begin - 20), begin)
+    return bool(begins) and not is_unsure(task, begin, end)
+
+
+def is_lacking(data: bytes | None, wanted: str) -> bool:
+    """Tells whether a file of text certainly does not hold a text."""
+    data = data or b""
+    text = text_in(data) or ""
+    forms = ("utf-8-sig", "utf-16", "utf-16-le")
+    # Of what is in a code page, nobody knows in which.
+    is_known = wanted.isascii() or text in [data.decode(form, "replace") for form in forms]
+    return is_known and _plain(wanted) not in _plain(text)
 
 
 def rulings_by_task(path: str, before: FileFact, now: FileFact, task: str) -> Iterator[Ruling]:
@@ -15198,32 +15268,37 @@ def rulings_by_task(path: str, before: FileFact, now: FileFact, task: str) -> It
     text = text_in(data)
     named = re.escape(path)
     as_before = written == old_written and data is not None and data == old
-    if old_state == state == NO_FILE and path in task:
-        yield Ruling(f"{path} exists", False, "it does not exist")
-    elif as_before and re.search(_SAVED_AS + named, task, re.IGNORECASE):
+    masked = _masked(task)
+    at = task.find(path)
+    saved = re.search(_SAVED_AS + named, task, re.IGNORECASE)
+    goes = re.search(_GOES.replace("PATH", named), task)
+    if old_state == state == NO_FILE and at >= 0:
+        if not (_ABSENT.search(masked) or is_unsure(task, at, at)):
+            yield Ruling(f"{path} exists", False, "it does not exist")
+    elif as_before and saved and is_bidden(task, *saved.span()):
         yield Ruling(f"{path} is saved", False, AS_IT_WAS)
-    goes = re.search(
-        rf"(?i){_GOES}{named}(?(1){_ELSEWHERE}|{_GONE})|{named}[\"'”“]?\s+(?:l[oö]sch|entfern)en\b",
-        task,
-    )
     if goes and state != UNSEEN[0] and old_state != NO_FILE:
-        rest = task[goes.start() :].partition(path)[2]
-        comes_back = path in rest or _COMES_BACK.search(rest)
-        if not (comes_back or is_unsure(task, goes.start(), "")):
+        # Into the folder where it is already, it goes nowhere.
+        folder = (goes["to"] or " ").lower().split(" ")[-1].strip("\"'“”„«».\\/")
+        is_own = folder and f"/{folder}/".replace("\\", "/") in f"/{path}".lower().replace(
+            "\\", "/"
+        )
+        comes_back = is_own or task.count(path) > 1 or _COMES_BACK.search(masked)
+        if not comes_back and is_bidden(task, goes.start(), len(task)):
             is_gone = state == NO_FILE
-            why = FILES_SAY[2] if is_gone else "it is still there"
+            why = FILE_IS_GONE if is_gone else "it is still there"
             yield Ruling(f"{path} is gone", is_gone, why)
     for wanted, whole, end in texts_bidden(task):
-        into = re.match(rf"(?i)(?:{_INTO_IT}){named}{_NO_MORE_OF_IT}", task[end:])
+        into = re.match(_INTO_IT + named + _NO_MORE_OF_IT, task[end:], re.IGNORECASE)
         if not into or text is None or not _PLAIN_FILE.fullmatch(path):
             continue
         held = _plain(text)
         plain = _plain(wanted)
         rest = held.replace(plain, "", 1).strip(" .")
         said = f'{path} holds "{cut(wanted, 80)}"'
-        if plain not in held:
+        if is_lacking(data, wanted):
             yield Ruling(said, False, "the file does not hold it")
-        elif whole and rest not in ("", _plain(text_in(old) or "").strip(" .")):
+        elif whole and plain in held and rest not in ("", _plain(text_in(old) or "").strip(" .")):
             yield Ruling(f"{said} alone", False, "the file holds more")
         elif _words(wanted) in _words(text):
             yield Ruling(said, True, FILE_HOLDS_IT)
@@ -15262,11 +15337,11 @@ def rulings_by_files(
             quoted = (found[1] or "").translate(SHOWN_QUOTES)
             is_there = state != NO_FILE
             if not (is_there and quoted):
-                yield Ruling(check, is_there, FILES_SAY[1] if is_there else f"the file {state}")
+                yield Ruling(check, is_there, FILE_IS_THERE if is_there else f"the file {state}")
             elif text is None:
                 if data and data == old[1]:
                     yield Ruling(check, False, AS_IT_WAS)
-            elif _plain(quoted) not in _plain(text):
+            elif is_lacking(data, quoted):
                 yield Ruling(check, False, f"the file does not hold {in_quotes(quoted, TEXT_MOST)}")
             elif _words(quoted) in _words(text):
                 yield Ruling(check, True, FILE_HOLDS_IT)
@@ -15286,61 +15361,58 @@ _BIDDEN_TEXT = re.compile(
     r"(?i)\b(?:type|write|enter|schreiben?|tippen?|gib|[eé]cri(?:s|re|vez)|tape[rz]?|saisi[sr]"
     r"|escrib[ae]|escribir|teclea|introduce|scrivi|digita|escreva|digite|skriv|schrijf|wpisz"
     r"|napisz|napi[sš]|напиши|введи|yaz)\b"
-    rf"((?:\s+(?:{_ALL_OF_IT}|the|this|these|following|an?|one|single|down|there|text|words?"
-    r"|lines?|sentence|phrase|string|den|die|das|folgende[nrs]?|worte?|zeile|satz|hinein|le|la|les"
-    r"|texte|mots?|ligne|el|los|texto|palabras?|l[ií]nea|frase|il|testo|parola)){0,6})"
-    r"(?:\s*:?\s*(?:[\"“”„«»]([^\"“”„«»\n]{1,200})[\"“”»«]|['‘‚]([^'‘’‚\n]{1,200})['’‘])"
+    # An article right before a quote makes that the name of something else.
+    rf"((?:(?:\s+(?:the|an?|one|single|den|die|das|le|la|les|el|los|il)){{0,3}}\s+(?:{_ALL_OF_IT}"
+    r"|this|these|following|down|there|text|words?|lines?|sentence|phrase|string|folgende[nrs]?"
+    r"|worte?|zeile|satz|hinein|texte|mots?|ligne|texto|palabras?|l[ií]nea|frase|testo|parola))"
+    r"{0,4})"
+    r"(?:\s*(?::\s*)?(?:[\"“”„«»]([^\"“”„«»\n]{1,200})[\"“”»«]|['‘‚]([^'‘’‚\n]{1,200})['’‘])"
     r"(?![\w\"“”„])"
     r"|\s*:\s*([^\s\"'“”„«‘‚.,;:][^\"“”„«».,;:\n]{0,79}?)"
     rf"(?=[.!]?\s*\Z|[.,!]?\s+{_AND}{{0,2}}{_SAVES}\s+(?:it|this|that|the|as|to|under|es|das|die|als"
     r"|unter|le|la|lo|como|sous)\b))"
 )
-# What before such a verb makes it a noun or a key, and what else makes or repeats text.
-_NO_VERB = re.compile(
-    r"(?i)\b(?:the|an?|of|file|as|data|font|this|that|what|which|by|content|image|press|hit|dr[uü]cke)"
-    r"\W*\Z"
+# What may stand behind a text that is to be written as it is: "in French" makes it another one.
+_ENDS_A_TEXT = re.compile(
+    rf"(?i)({_NOTHING_ELSE})?(\s+{_PLACE_IN}(?:\s+(?:{_PLACE_IN}|_+)){{0,6}})?"
+    rf"(?:[ \t]{{0,9}}(?:\Z|\n)|[.;!?](?:\s|\Z)|,?\s+(?:{_AND_WORD}|{_SAVES})"
+    r"|,\s+(?:press|click|close)\b)"
 )
+_JOINS = re.compile(rf"(?i){_AND_WORD}|\b(?:or|oder|ou|in|as|where|with|from|auf|als|en)\b")
+# What else makes or repeats text.
 _MAKES_TEXT = re.compile(
     r"(?i)\b(?:typ(?:e|ing)|enter|writ(?:e|ing)|add|append|insert|compos\w*|draft|fill|put|paste"
     r"|copy|note|list|translat\w*|summar\w*|tipp\w*|schreib\w*|gib|f[uü]g\w*|erg[aä]nz\w*|kopier\w*"
     r"|tape[rz]?|saisi\w*|[eé]cri\w*|ajout\w*|rempli\w*|copie\w*|colle\w*|escrib\w*|teclea"
     r"|a[nñ]ad\w*|agreg\w*|rellen\w*|copia\w*|pega\w*)\b"
 )
-_TIMES = re.compile(r"(?i)\s*,?\s*(?:\S+\s+)?(?:times|twice|thrice|x|\w*mal|fois|veces|volte)\b")
 _PASTES = re.compile(r"(?i)ctrl\+(?:shift\+)?v\b|shift\+insert|paste|einf[uü]g|\bcolle|pega|incoll")
 
 
-def is_unsure(task: str, begin: int, rest: str) -> bool:
-    """Tells whether the sentence there forbids or depends, or the `rest` takes it back."""
-    masked = re.sub(PATTERNS["QUOTED"], lambda one: "_" * len(one[0]), task)
-    ends = [0, *(one.end() for one in re.finditer(r"[.;!?]\s", masked)), len(task)]
-    first = max(end for end in ends if end <= begin)
-    last = min(end for end in ends if end > begin)
-    later = re.sub(PATTERNS["QUOTED"], "", rest)
-    return bool(_UNSURE.search(masked[first:last]) or _TAKES_BACK.search(later))
-
-
-def texts_bidden(task: str) -> Iterator[tuple[str, bool, int]]:
+@lru_cache(maxsize=8)
+def texts_bidden(task: str) -> tuple[tuple[str, bool, int], ...]:
     """Reads which texts a task bids for certain; of each whether that is all, and where it ends."""
-    masked = re.sub(PATTERNS["QUOTED"], lambda one: "_" * len(one[0]), task)
-    is_one = len(_MAKES_TEXT.findall(_PATH.sub("", masked))) == 1
+    masked = _masked(task)
+    is_one = len(_MAKES_TEXT.findall(masked)) == 1
+    found = []
     for said in _BIDDEN_TEXT.finditer(task[:FACT_CHARACTERS]):
         begin, end = said.span()
         wanted = said[2] or said[3] or said[4]
         is_name = _PATH.search(wanted) or re.fullmatch(r"\S+\.\w{1,5}", wanted)
-        no_text = is_name or re.search(r"[{}]|\\[nrt]", wanted) or not re.search(r"\w", wanted)
-        joined = said[4] and _AND_WORD.search(wanted)  # where it ends is not sure
-        is_noun = masked[begin] == "_" or _NO_VERB.search(masked[:begin])
-        if no_text or joined or is_noun or is_unsure(task, begin, task[end:]):
+        is_form = re.search(r"[{}<>\[\]]|\\[nrt]", wanted) or not re.search(r"\w", wanted)
+        # Where it ends is not sure, or it is the label of a value in a list.
+        joined = said[4] and (_JOINS.search(wanted) or (begin and said[0][0].isupper()))
+        ends = _ENDS_A_TEXT.match(masked, end)
+        if is_name or is_form or joined or not ends or not is_bidden(task, begin, end):
             continue
-        rest = task[end:]
-        alone = re.match(f"(?i){_NOTHING_ELSE}", rest)
-        is_all = said[4] or alone or re.search(f"(?i){_ALL_OF_IT}", said[1])
-        whole = bool(is_one and is_all and not _TIMES.match(rest))
-        yield _words(wanted).rstrip(" ,."), whole, end + (alone.end() if alone else 0)
+        if said[0][:5].lower() == "enter" and not (said[1] or ends[2]):  # one may enter a folder
+            continue
+        is_all = said[4] or ends[1] or re.search(f"(?i){_ALL_OF_IT}", said[1])
+        whole = bool(is_one and is_all)
+        found.append((_words(wanted).rstrip(" ,."), whole, max(end, ends.end(1))))
+    return tuple(found)
 
 
-_AND_WORD = re.compile(r"(?i)\b(?:and|then|und|dann|et|puis|y|or|oder|ou)\b")
 # What is said of a text that was typed, or is to be.
 _TYPES = re.compile(
     r"\b(?:typ(?:e|ed|es|ing)|enter(?:ed|s)?|writ(?:e|es|ten|ing)|tipp\w+|schreib\w*|geschrieben"
@@ -15362,7 +15434,7 @@ def rulings_on_typing(run: Run, look: Look, files: FileFacts) -> Iterator[Ruling
     progress = run.progress
     if run.config.controls == "off":
         return
-    certain = [*texts_bidden(progress.task)]
+    certain = texts_bidden(progress.task)
     titles = [window.title for window in run.eyes.windows()]
     for _ in tries_to_read(run.clock):  # on a busy machine it may take a while
         known = run.controls.known(look.frame.window)
@@ -15375,7 +15447,6 @@ def rulings_on_typing(run: Run, look: Look, files: FileFacts) -> Iterator[Ruling
     memory = progress.memory
     typed = run.actuator.typed.own
     done = [typed, *(one.args for one in memory.active_history)]
-    done += [one.summary for one in memory.all_snapshots]
     for text, whole, _ in certain:
         wanted = _plain(text)
         said = f"{in_quotes(text, 80)} is written"
@@ -15393,6 +15464,7 @@ def rulings_on_typing(run: Run, look: Look, files: FileFacts) -> Iterator[Ruling
         elif (
             tells
             and has_words
+            and not memory.all_snapshots  # what was chosen by a click may be told there no more
             and not any(wanted in _plain(one) or _PASTES.search(one) for one in done)
         ):
             yield Ruling(said, False, "it was not typed, and is shown nowhere")

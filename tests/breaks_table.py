@@ -131,7 +131,7 @@ ROWS = (
     ("objections", "Turns", "objections in a row cost patience", "judge_deed", "len(progress.objected) == 1", "True"),
     ("ways-back", "Turns", "the same way back to a known screen is no progress twice", "judge_deed", "progress.is_new_try(act, NEAR)", "True"),
     ("insisted", "Deeds", "what was insisted on is done again unasked", "touch", "None if insisted else (aim, seen)", "(aim, seen)"),
-    ("text-in-file", "Evidence", "a file has to hold the text that its task bids", "rulings_by_task", "if plain not in held:", "if False:"),
+    ("text-in-file", "Evidence", "a file has to hold the text that its task bids", "rulings_by_task", "if is_lacking(data, wanted):", "if False:"),
     ("text-alone", "Evidence", "a file has to hold nothing else where its task says so", "rulings_by_task", "elif whole and rest", "elif False and rest"),
     ("file-goes", "Evidence", "a file that its task bids away has to be gone", "rulings_by_task", "if goes and state", "if False and state"),
     ("text-unsure", "Evidence", "of a sentence that forbids or depends no fact is made", "is_unsure", "_UNSURE.search(masked[first:last]) or", "False or"),

@@ -9,6 +9,7 @@ import shutil
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -295,8 +296,121 @@ class Facts(Judged):
             'Write exactly "x" twice and save it as {}',
             'Write a poem, then write exactly "x" and save it as {}',
             r'Write "a\nb" and save it as {}',
+            # A title or a label, or what is to become another text.
+            "Write a 'Thank you' note and save it as {}",
+            'Write the "Hello World" program into {}',
+            'Type the "Invoice number" from the mail into {}',
+            'Write the text "Invoice number" from the mail into {}',
+            'Write the word "cat" in French and save it as {}',
+            'Write "Hello [name]" where [name] is the name of the user into {}',
+            'Write "Today is <date>" into {}',
+            'Write "Total: X" in Notepad, X being the sum, and save it as {}',
+            'Write "Total: X" into {}. X stands for the sum.',
+            'Write down the "Build number" of Windows and save it as {}',
+            'Gib die "Rechnungsnummer" aus der Mail ein und speichere es unter {}',
+            'Ecris la "Conclusion" du rapport et enregistre le fichier sous {}',
+            'Write a "TODO" list and save it as {}',
+            'Enter "Display settings" and save it as {}',
+            "Set the phone type: Mobile and save it as {}",
+            "Write: cat in French and save it as {}",
+            *[
+                f'Write "SOS" {how} into {{}}'
+                for how in ("in Morse code", "in reverse", "as ROT13")
+            ],
+            'Write "hello" into {} backwards',
+            'Write "hello" into {}, encoded in Base64',
+            'Write "hello" into {}, then write "bye" over it',
+            'Write "hello" into {}, and put "bye" in its place',
         ):
             self.assertTrue(self.believed(task, "x x"), task)
+
+    def test_a_quote_is_a_text_to_type_only_where_the_words_leave_no_doubt(self) -> None:
+        for task in (
+            "Write a 'Thank you' note to Bob in Notepad",
+            'Type the "Invoice number" from the mail into cell B2',
+            'Write the "Hello World" program in Python in Notepad',
+            'Write the word "cat" in French in Notepad',
+            'Write "Hello [name]" where [name] is the name of the user',
+            'Write an "Out of office" reply',
+            'Enter the "Total" shown on the page',
+            'Write down the "Build number" of Windows',
+            'Write the "Product ID" shown under About',
+            'Gib die "Rechnungsnummer" aus der Mail ein',
+            'Ecris la "Conclusion" du rapport',
+            'Write a "TODO" list',
+            'Enter "Display settings" and switch the night light on',
+            "Enter the 'Documents' folder",
+            "Set the phone type: Mobile",
+            "Create a contact. Name: Bob. Type: Mobile",
+            'Write "SOS" in Morse code',
+            'Write "hello world" in reverse',
+            'Write "hello world" as ROT13',
+            'Write "Today is <date>"',
+            'Write "Total: X" in Notepad, X being the sum',
+            'Write "Total: X". X stands for the sum.',
+            "Write: hello in French",
+            'Tell me who can write "hello"',
+            'Write "hello" twice',
+        ):
+            self.assertEqual(self.judged(task, "All is as wanted.").kind, "completed", task)
+        for task in (
+            'Write "hello"',
+            'Open Notepad and type "hello".',
+            'Open Notepad, write "hello" in it, then press Enter',
+            'Enter "hello" into the "Name" field',
+            'Enter the text "hello" and press Enter',
+            'Write the word "hello" in a new document',
+            "Gib „hello“ ein",
+            "Öffne den Editor und schreibe „hello“ in den Editor",
+            "Écris « hello » dans le Bloc-notes",
+            'Escribe "hello" en el Bloc de notas',
+            "Please type: hello",
+            'Write exactly "hello" and nothing else into "C:\\a b\\note.txt"',
+        ):
+            outcome = self.judged(task, "All is as wanted.")
+            said = [one.check for one in outcome.checks]
+            self.assertTrue({'"hello" is written', "'hello' is written"}.intersection(said), task)
+
+    def test_no_text_is_missed_in_a_file_of_an_unknown_code_page(self) -> None:
+        path = self.folder / "note.txt"
+        for wanted, page in (("Änderung", "cp437"), ("Привет", "cp1251")):
+            for check in ("All is as wanted.", f'{path} contains "{wanted}"'):
+                path.unlink(missing_ok=True)
+                happens = partial(path.write_bytes, wanted.encode(page))
+                task = f'Write "{wanted}" into {path}'
+                outcome = self.judged(task, check, happens=happens, controls="off")
+                self.assertEqual(outcome.kind, "completed", (wanted, check))
+
+    def test_a_file_that_a_task_only_reads_or_may_spare_can_stay_as_it_was(self) -> None:
+        for task, stays in (
+            ("Open the report saved as {} and tell me its first word", True),
+            ("Print the picture that was saved to {}", True),
+            ("Load the settings exported to {} and close it", True),
+            ("Save the page as {} unless it is there", True),
+            ("Tell me how to save the page as {}", True),
+            ("Save the page as {}", False),
+            ("Speichere die Seite unter {}", False),
+        ):
+            path = self.folder / "a.txt"
+            path.write_text("old", encoding="utf-8")
+            outcome = self.judged(task.replace("{}", str(path)), "All is as wanted.")
+            self.assertEqual(outcome.kind == "completed", stays, task)
+
+    def test_a_file_that_is_to_be_absent_or_may_be_need_not_be_there(self) -> None:
+        for task, absent in (
+            ("Check whether {} exists", True),
+            ("Find out: does {} exist?", True),
+            ("Prüfe, ob {} da ist", True),
+            ("Delete {}", True),
+            ("Make sure that {} is gone", True),
+            ("Create {} and rename it to b.txt", True),
+            ("Save it as {}, then move the file to the folder Old", True),
+            ("Save it as {}", False),
+            ("Create the file {}", False),
+        ):
+            said = task.replace("{}", str(self.folder / "none.txt"))
+            outcome = self.judged(said, "All is as wanted.")
+            self.assertEqual(outcome.kind == "completed", absent, task)
 
     def test_a_file_that_its_task_bids_away_has_to_be_gone(self) -> None:
         path = self.folder / "del.txt"
@@ -307,6 +421,18 @@ class Facts(Judged):
             "Delete the word old from {}",
             "Move {} to the top of the list",
             "Delete {} and create it again",
+            "Open Defender and exclude {}",
+            "Open Defender and exclude the folder {}",
+            "Open VLC, remove {} and play the next one",
+            "Open the playlist and remove {}, then save the playlist",
+            "In the mail, remove {}. Add another one.",
+            "Stop sharing: in the dialog remove {}",
+            "In the playlist, delete {} and close it",
+            "Tell me how to delete {}",
+            "Move {} to the top right corner of the desktop",
+            f"Move {{}} to {self.folder}",
+            f"Move {{}} to the folder {self.folder.name}",
+            "Move {} to the folder Other and then copy it to the old folder",
         )
         for task in (
             "Delete the file {}",
@@ -317,6 +443,8 @@ class Facts(Judged):
             "Borra el archivo {}",
             "Elimina il file {}",
             "Usuń plik {}",
+            "Remove the file {}",
+            "Remove {} permanently",
             "Удали файл {}",
             "Move {} to the folder Old",
             "Verschiebe die Datei {} in den Ordner Alt",

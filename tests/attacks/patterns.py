@@ -58,7 +58,11 @@ BUILT: dict[str, Callable[[Any], list[str]]] = {
     r"'\\(?' + PARTING.join(number)": lambda module: [r"\(?" + module.PARTING.join("DE12345678")],
     r"f'(?<!\\w){re.escape(self.info.name)}(?!\\w)'": lambda module: [],
     "re.escape(number) + UNIT": lambda module: [r"12\.5" + module.UNIT],
-    "_SAVED_AS + re.escape(path)": lambda module: [rf"{module._SAVED_AS}a\.txt"],
+    "_INTO_IT + named + _NO_MORE_OF_IT": lambda module: [
+        rf"{module._INTO_IT}a\.txt{module._NO_MORE_OF_IT}"
+    ],
+    "_SAVED_AS + named": lambda module: [rf"{module._SAVED_AS}a\.txt"],
+    "_GOES.replace('PATH', named)": lambda module: [module._GOES.replace("PATH", r"a\.txt")],
     "grammar.matches": lambda module: [one.matches for one in module.GRAMMARS.values()],
     **dict.fromkeys([f"whole_words({of})" for of in ("words", "text", "word")], lambda module: []),
     r"whole_words(text) + '(?![^{]*\\})'": lambda module: [],
