@@ -8903,6 +8903,8 @@ def targets_of(act: Act) -> Sequence[Coordinate | None]:
     return PLACES.get(act.name, named)
 
 
+# For what these do no window has to have the keyboard.
+WINDOWLESS_KEYS = re.compile(r"(\+?(shift|ctrl|alt))+|volume\w+|media\w+|printscreen")
 # They move a window or bring another one to the front, and no window gets them.
 MOVING_KEYS = frozenset(
     "shift+win+left shift+win+right win+left win+right win+up win+down win+d win+m alt+tab"
@@ -8932,9 +8934,7 @@ def gate_area(actuator: Actuator, attempt: Attempt) -> Attempt:
     keys = keys_of(attempt.act)
     keys_move = keys in MOVING_KEYS or attempt.act.name == "recover"
     takes_keys = attempt.by_keyboard and not (keys_move or "win" in keys)
-    # What these do no window has to have the keyboard for.
-    for_all = r"(\+?(shift|ctrl|alt))+|volume\w+|media\w+|printscreen"
-    if takes_keys and seen is None and not (keys and re.fullmatch(for_all, keys)):
+    if takes_keys and seen is None and not WINDOWLESS_KEYS.fullmatch(keys):
         raise ToolError("No window has the keyboard; click one first.", "no_window")
     gets_keys = attempt.by_keyboard and keys not in MOVING_KEYS
     outside = actuator.outside(seen if gets_keys else None, attempt.frame)
@@ -14038,7 +14038,7 @@ class Place:
 NO_PLACE = PlaceRecord()  # in older journals
 # What differs from one start of a program to the next, as in HwndWrapper[App;;0815].
 CLASS_FAMILY = re.compile(r"[\[.:;].*", re.DOTALL)
-TITLE_BREAKS = re.compile(r" +[-–—|] +")
+TITLE_BREAKS = re.compile(r" [-–—|] ")
 
 
 @dataclass
@@ -14092,8 +14092,7 @@ class Step:
         if len(families) > 1 or is_dialog(then) != is_dialog(window):
             return False
         parts, parts_now = [
-            {*TITLE_BREAKS.split(re.sub(r"[\d*]+", "", fold(one.title)).strip())}
-            for one in (then, window)
+            {*TITLE_BREAKS.split(fold(re.sub(r"[\d*]+", "", one.title)))} for one in (then, window)
         ]
         return not is_dialog(window) or bool(parts & parts_now)
 
