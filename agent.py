@@ -4317,7 +4317,7 @@ _AS_DONE = {
     "scroll_up": "up",
     **dict.fromkeys("scroll_here scroll_at scroll hscroll move type_text".split(), ""),
 }
-_UNSAID: tuple[object, ...] = (None, "", [], {}, "none", "null", "n/a")
+_UNSAID: tuple[object, ...] = (None, "", [], {})
 
 
 @dataclass(frozen=True)
@@ -4380,7 +4380,7 @@ class Vocabulary:
             value = given[name]
             said = str(value).lower()
             words = {*map(str.lower, _WORD_OF_NAME.findall(name))}
-            if value in _UNSAID or said in _UNSAID or words & _DESCRIBING:
+            if value in _UNSAID or said in ("none", "null", "n/a") or words & _DESCRIBING:
                 continue
             if name not in _PARTS and (not value or said in _AS_DONE.get(act, "").split()):
                 continue
