@@ -14350,7 +14350,7 @@ def step_here(step: Step, place: Place, before: Step | None = None) -> Step:
         return step  # its name is enough, or the shell takes it
     if step.target:
         return shown_step_here(step, place, before)
-    if step.place is not NO_PLACE:
+    if step.place != NO_PLACE:
         refuse_other_names(step.place, place.record)
     if not keys or INSIDE.fullmatch(keys):  # any other needs the right window at most
         refuse_other_pixels(step, place)
@@ -14413,7 +14413,7 @@ def refuse_other_pixels(step: Step, place: Place) -> None:
     now[3::4] = bytes(len(now) // 4)  # which say nothing, and no PNG keeps
     spared = [place.eyes.pointer, Rect(*step.look.pointer)]
     part = part_aimed_at(step.act, frame)
-    if step.place is not NO_PLACE:
+    if step.place != NO_PLACE:
         part = part.union(Rect(*step.place.window)).intersection(frame.rect)
     elif not places_of(step.act):  # of an older version: the keyboard is where the mouse clicked
         part = square_around(middle_of(spared[1]), REACH).intersection(part)
@@ -15804,10 +15804,14 @@ def check_completion(run: Run, act: Act, evidence: str, counts: bool = True) -> 
         # All of an answer, since that is what was asked for.
         is_answer = run.grammar or run.profile.loop == "chat"
         text = evidence if is_answer else cut(evidence, 300)
-        text = text if act.way else f"The model says: {text}"
+        proven = how_proven(verdict)
+        if config.described:  # its end has the model's words alone
+            proven = ""
+        elif not act.way:
+            text = f"The model says: {text}"
         if config.dry_run:
             return Deed(act, "Nothing was done", end=Outcome("dry_run", text))
-        ended = Outcome("completed", f"{how_proven(verdict)} {text}", verdict)
+        ended = Outcome("completed", f"{proven} {text}".strip(), verdict)
         return Deed(act, "Mission complete", end=ended)
     progress.needs_review = True
     progress.not_yet += 1

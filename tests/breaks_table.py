@@ -132,7 +132,7 @@ ROWS = (
     ("ways-back", "Turns", "the same way back to a known screen is no progress twice", "judge_deed", "progress.is_new_try(act, NEAR)", "True"),
     ("insisted", "Deeds", "what was insisted on is done again unasked", "touch", "None if insisted else (aim, seen)", "(aim, seen)"),
     ("text-in-file", "Evidence", "a file has to hold the text that its task bids", "rulings_by_task", "if is_lacking(data, wanted):", "if False:"),
-    ("text-alone", "Evidence", "a file has to hold nothing else where its task says so", "rulings_by_task", "elif whole and rest", "elif False and rest"),
+    ("text-alone", "Evidence", "a file has to hold nothing else where its task says so", "rulings_by_task", "elif whole and plain", "elif False and plain"),
     ("file-goes", "Evidence", "a file that its task bids away has to be gone", "rulings_by_task", "if goes and state", "if False and state"),
     ("text-unsure", "Evidence", "of a sentence that forbids or depends no fact is made", "is_unsure", "_UNSURE.search(masked[first:last]) or", "False or"),
     ("text-typed", "Evidence", "a text that a task bids has to be typed or shown", "rulings_on_typing", "if wanted in shown:", "if True:"),
