@@ -716,7 +716,6 @@ class Paused(CommandLineCase):
             mock.patch.dict(os.environ, environ),
             contextlib.redirect_stdout(screen),
             terminal_columns(100),
-            platform("linux"),
         ):
             agent.main(["--demo", "--max-steps", "1", *HASTY])
         self.assertEqual(seen, [True])
