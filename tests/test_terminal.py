@@ -687,6 +687,7 @@ class Allowed(CommandLineCase):
         self.assertIn("changed", self.main(*always, "--set", "allow_risky=any act")[1])
 
 
+@unittest.skipIf(os.name == "nt", "the live line of another system needs its locks")
 class Paused(CommandLineCase):
     def test_a_pause_stands_in_the_live_line_as_long_as_it_lasts(self) -> None:
         screen = Screen()
