@@ -15726,7 +15726,7 @@ def what_lacks(verdict: Iterable[Ruling]) -> str:
 
 
 def ask_about(run: Run, look: Look, files: FileFacts, question: str, evidence: str) -> list[Ruling]:
-    """Asks the verifier about each check, unless a fact contradicts it."""
+    """Asks the verifier about each check that no fact decides; gives all rulings."""
     # An answer that decides nothing is asked for again, and then a NO.
     progress = run.progress
     facts, certain = known_facts(run, files, look)
