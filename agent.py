@@ -175,6 +175,10 @@ class ModelError(AgentError):
     exit_code = 3
     kind = "server"
 
+    def __init__(self, text: str, kind: str = "", wait_s: float = 0.0) -> None:
+        super().__init__(text, kind)
+        self.wait_s = wait_s  # after which the server wants to be asked again, if it says so
+
 
 class ToolError(AgentError):
     """Refuses a call: the text is for the model, `kind` is the tool message's error.
@@ -1035,6 +1039,8 @@ class Control:
     checked: bool | None = None
     # Whether it only shows or hides what hangs on it, as the head of a menu does.
     expands: bool = False
+    # Whether a page says that it belongs to a search: a field for it, or what stands beside one.
+    finds: bool = False
     # Of a field: whether nothing can be typed into it, as into a list that drops down.
     fixed: bool = False
     # Of the top-level window that it is or that holds it: handle and process; 0 if unknown.
@@ -1056,6 +1062,11 @@ class Control:
     def is_list(self) -> bool:
         """Tells whether it is a list that drops down, into which nothing can be typed."""
         return self.role == "combo box" and self.fixed
+
+    @property
+    def known_as(self) -> str:
+        """Gives its name; of a field that a page has for finding something, that."""
+        return "search" if self.finds and self.role in FIELDS else self.name
 
     @property
     def who(self) -> list[str]:
@@ -2477,6 +2488,8 @@ _UIA_PROPERTIES = {
     "expand state": 30070,
     "is selected": 30079,
     "toggle state": 30086,
+    # What a page says that it is, in the words of WAI-ARIA; empty in other programs.
+    "aria role": 30101,
 }
 # What is on and off, as a number or a truth; 2 is neither.
 ON_OFF: Mapping[object, bool] = {0: False, 1: True}
@@ -2555,6 +2568,7 @@ class AutomationElement(NamedTuple):
             checked=ON_OFF.get(self._property(state)),
             # 3 is a leaf, on which nothing hangs.
             expands=self._property("expand state") in (0, 1, 2),
+            finds=self._text("aria role") in ("search", "searchbox"),
             fixed=fixed,
             id=self._text("id") or "",
         )
@@ -3516,21 +3530,32 @@ HIDDEN_MOST = 8  # elements around a part, or between a field and its text that 
 PARTS = frozenset("text, image, group, pane, control, thumb".split(", "))
 
 
+def _with_holder(element: AutomationElement, control: Control, end: float) -> Control:
+    # With what can be pressed around what may only be a part of it, and whether it is of a search.
+    is_part = control.role in PARTS
+    with suppress(Win32Error):  # it is there all the same
+        for around in islice(_in_a_row(element.step("Parent"), "Parent"), HIDDEN_MOST):
+            if not (is_part or element._text("aria role")):
+                break
+            _in_time(end)
+            holder = around.control()
+            if holder.finds:
+                return replace(control, finds=True)
+            if holder.role in HOLDERS.difference(PARTS):
+                break
+            if is_part and holder.role not in PARTS:
+                return replace(control, held_by=(holder.role, holder.name or control.name))
+    return control
+
+
 def named_control(element: Element, end: float = 0.0) -> Control:
     """Names a control; a field without a name has that of the text before it.
 
-    Until that time it is asked, too, what can be pressed around what may only be a part of it.
+    Until that time it is asked, too, what is around it, see `_with_holder`.
     """
     control = element.control()
-    if control.role in PARTS and end and isinstance(element, AutomationElement):
-        with suppress(Win32Error):  # it is there all the same
-            for around in islice(_in_a_row(element.step("Parent"), "Parent"), HIDDEN_MOST):
-                _in_time(end)
-                holder = around.control()
-                if holder.role in HOLDERS.difference(PARTS):
-                    break
-                if holder.role not in PARTS:
-                    return replace(control, held_by=(holder.role, holder.name or control.name))
+    if end and isinstance(element, AutomationElement):
+        control = _with_holder(element, control, end)
     if control.name or control.role not in FIELDS:
         return control
     with suppress(Win32Error):  # it is a field all the same
@@ -7721,7 +7746,7 @@ def facts_of(attempt: Attempt) -> Facts:
     }
     if attempt.known:
         facts |= {"in": attempt.known[0].role, "holds": attempt.known[0].value or ""}
-        facts["control"] = fold(attempt.known[-1].name) or "unnamed"
+        facts["control"] = fold(attempt.known[-1].known_as) or "unnamed"
     facts |= facts_of_label(attempt, window, facts)
     facts["runner"] = ["", *rules_met(RUNNERS, facts)][-1]
     facts["runs"] = "\n".join(risky_lines(attempt, facts))
@@ -7738,7 +7763,7 @@ def facts_of_label(attempt: Attempt, window: Window, facts: Facts) -> Facts:
     called = next(iter(true_names(attempt.known)), label)
     looks = only_looks(label, facts["about"]) if facts["control"] != "unnamed" else ""
     head = attempt.known[-1] if attempt.known else None
-    if head and head.expands and head.role in EXPANDING:
+    if head and (head.expands or head.finds) and head.role in EXPANDING:
         looks = "yes"
     calculates = has_form("CALCULATORS", f"{window.program} {window.title}")
     wanted = "" if attempt.client_task else wanted_by(label, attempt.task)
@@ -9888,6 +9913,7 @@ def reply_warnings(
 
 ANSWER_BYTES_MOST = 2 << 20  # that are read: a reply is a few kB; small objects take 35 times that
 LIST_TIMEOUT_S = 15.0  # a list of models takes no computing, unlike a reply
+RETRY_AFTER_MOST = 120  # seconds that a server can have a person wait before it is asked again
 
 # What an exception of the exchange means; the first family that it belongs to wins.
 _WIRE = (
@@ -9898,6 +9924,8 @@ _WIRE = (
 )
 
 PAGE_BYTES_MOST = 20_000  # of an answer that is no JSON
+# Nobody asks for it, but proxies and web servers before a model server do it all the same.
+COMPRESSED = ("gzip", "x-gzip", "deflate")
 # Of a web page what no person reads: scripts, styles and tags.
 _NOT_READ = re.compile(r"(?is)<(script|style)\b.*?(?:</\1>|\Z)|<[^<>]*>|&#?\w+;|\ufeff")
 
@@ -9973,6 +10001,8 @@ def _models(value: object) -> list[ModelInfo]:
     entries: dict[str, JsonDict] = {}
     # llama.cpp tells of each model in both lists.
     for entry in json_list(found_at(value, "models")) + json_list(found_at(value, "data")):
+        if isinstance(entry, str):
+            entry = {"id": entry}
         name = found_at(entry, "key") or found_at(entry, "id") or found_at(entry, "name")
         kind = f"{found_at(entry, 'type')} {name}".lower()
         if isinstance(name, str) and "embed" not in kind and "rerank" not in kind:
@@ -10110,9 +10140,11 @@ class ModelServer:
                 # At the start a person waits: Windows takes 2 s to refuse a connection.
                 if failed[kind] >= most or (not body and kind in ("refused", "unreachable")):
                     raise
+                if error.wait_s > RETRY_AFTER_MOST:
+                    raise
                 # To load some GB takes long, and limits are of a minute.
                 first_s = 5.0 if kind in ("loading", "limit") else 0.5
-                wait_s = first_s * 2.0 ** failed[kind]
+                wait_s = error.wait_s or first_s * 2.0 ** failed[kind]
                 failed[kind] += 1
                 self.say(f"{str(error).rstrip('.')}; asking again in {wait_s:.1f} s.")
                 self.clock.sleep(wait_s)
@@ -10165,13 +10197,22 @@ class ModelServer:
         is_success = 200 <= response.status < 300
         page = ""
         try:
+            if (response.getheader("Content-Encoding") or "").lower() in COMPRESSED:
+                unpacker = zlib.decompressobj(zlib.MAX_WBITS | 32)  # whichever of the two it is
+                data = unpacker.decompress(data, ANSWER_BYTES_MOST)
             value = strict_json(data)
+        except zlib.error as error:
+            raise self._fault("not_json", str(error)) from None
         except ValueError as error:
             value = data[:PAGE_BYTES_MOST].decode("utf-8", "replace")
             if value.lstrip("\ufeff\r\n\t ").startswith("<"):
                 page = " ".join(_NOT_READ.sub(" ", value).split())
             if is_success:
                 raise self._fault("not_json", page or str(error)) from None
+        if (
+            is_success and isinstance(value, list) and not body
+        ):  # a list of models without anything around it
+            value = {"data": value}
         first = next(iter(json_list(found_at(value, "choices"))), None)
         reason = str(found_at(first, "finish_reason"))
         said = page
@@ -10193,7 +10234,10 @@ class ModelServer:
                 kind = "no_vision"
             if not is_success:
                 said = f"status {response.status}: {said}"
-            fault = self._fault(kind, said)
+            later = re.fullmatch(r"\s*([0-9]{1,6})\s*", response.getheader("Retry-After") or "")
+            if later and kind in ("limit", "loading", "server"):
+                said = f"{said}, again in {later[1]} s"
+            fault = self._fault(kind, said, float(later[1]) if later else 0.0)
             if kind != UNREAD_CALL:
                 raise fault
             # A reply without a call, so that the model hears of it.
@@ -10203,12 +10247,12 @@ class ModelServer:
             raise self._fault("not_json", "no choices[0].message")
         return json_object(value)
 
-    def _fault(self, kind: str, said: str = "") -> ModelError:
+    def _fault(self, kind: str, said: str = "", wait_s: float = 0.0) -> ModelError:
         # A server that repeats the key does not get it into a message.
         if self.api_key:
             said = said.replace(self.api_key, "***")
         sentence = fault_sentence(kind, said, self.info)
-        return ModelError(f"The server at {self.where} {sentence}.", kind)
+        return ModelError(f"The server at {self.where} {sentence}.", kind, wait_s)
 
     def _error(self, what: str, kind: str = "no_model") -> ModelError:
         return ModelError(f"The server at {self.where} {what}.", kind)

@@ -78,6 +78,7 @@ class Node:
     toggled: int | None = None
     expanded: int | None = None
     chosen: bool | None = None
+    aria: str = ""
     enabled: bool = True
     focused: bool = False
     password: bool = False
@@ -318,6 +319,7 @@ class FakeControls:
             30070: node.expanded,
             30079: node.chosen,
             30086: node.toggled,
+            30101: node.aria,
         }[number]
         if isinstance(value, bool):
             return self.put_variant(place, 11, 0xFFFF if value else 0)

@@ -203,6 +203,24 @@ class WhatUIAutomationTells(unittest.TestCase):
                 [(control, *_), _] = world.ask(point=MIDDLE[:2], seconds=1)
             self.assertEqual((control.name, control.held_by), ("icon", ()))
 
+    def test_what_a_page_has_in_a_search_is_told_to_find(self) -> None:
+        field = Node("", 50004, MIDDLE, value="", aria="textbox")
+        for node, around, finds in (
+            (replace(field, aria="searchbox"), "", True),
+            (field, "search", True),
+            (replace(field, name="Go", kind=50000, aria="button"), "search", True),
+            (field, "form", False),
+            (replace(field, aria=""), "search", False),  # no page's, so that it is not looked for
+        ):
+            group = Node("", 50026, MIDDLE, children=[node])
+            form = Node("", 50026, MIDDLE, aria=around, children=[group])
+            [(control, *_), _] = self.world(dialog(form)).ask(point=MIDDLE[:2])
+            self.assertEqual(control.finds, finds, (node.aria, around))
+        page = Node("", 50030, MIDDLE, children=[field])  # a page ends the search for it
+        form = Node("", 50026, MIDDLE, aria="search", children=[page])
+        [(control, *_), _] = self.world(dialog(form)).ask(point=MIDDLE[:2])
+        self.assertFalse(control.finds)
+
     def test_a_list_whose_time_is_over_tells_what_it_had(self) -> None:
         with mock.patch.object(time, "monotonic", side_effect=iter(range(10_000))):
             controls, problems = self.world().ask(seconds=6, window=7)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import json
 import os
 import re
@@ -10,6 +11,7 @@ import shutil
 import socket
 import threading
 import unittest
+import zlib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -225,6 +227,26 @@ class Exchanges(unittest.TestCase):
                 self.assertEqual(found, found | row["gives"])
                 self.assertEqual(len(server.requests), 1)
 
+    def test_a_reply_that_was_compressed_unasked_is_read_all_the_same(self) -> None:
+        plain = json.dumps(reply()).encode()
+        for name, packed in (
+            ("gzip", gzip.compress(plain)),
+            ("X-GZIP", gzip.compress(plain)),
+            ("deflate", zlib.compress(plain)),
+            ("identity", plain),
+        ):
+            got = received(answer(200, packed, [f"Content-Encoding: {name}"]))
+            self.assertEqual(got.message["content"], "hello", name)
+        for name, packed in (
+            ("gzip", b"no gzip"),
+            ("gzip", gzip.compress(plain)[:-40]),
+            ("gzip", gzip.compress(b" " * (64 << 20))),  # of 64 kB
+            ("br", b"\x0b\x02\x80hello\x03"),
+        ):
+            with self.assertRaises(agent.ModelError) as caught:
+                received(answer(200, packed, [f"Content-Encoding: {name}"]))
+            self.assertEqual(caught.exception.kind, "not_json")
+
     @for_the_gate
     def test_a_reply_is_cut_at_64_kb_whatever_the_server_sends(self) -> None:
         long = "The window is open. " * 100_000
@@ -271,6 +293,25 @@ class Waits(unittest.TestCase):
                 received(*steps, clock=clock)
             self.assertEqual(clock.sleeps, waits)
         self.assertEqual(received(BUSY, GOOD).seconds, 0.0)  # the wait is not the model's
+
+    def test_a_server_that_says_when_to_ask_again_is_asked_then_or_not_at_all(self) -> None:
+        def later(status: int, when: str) -> Step:
+            return answer(status, {"error": "slow down"}, [f"Retry-After: {when}"])
+
+        for name, step, waits in (
+            ("soon", later(429, "3"), [3.0, 3.0, 3.0]),
+            ("a busy one", later(503, " 1 "), [1.0, 1.0, 1.0]),
+            ("tomorrow", later(429, "86400"), []),
+            ("a date", later(429, "Fri, 31 Dec 1999 23:59:59 GMT"), [5.0, 10.0, 20.0]),
+            ("nonsense", later(429, "-1"), [5.0, 10.0, 20.0]),
+            ("at once", later(429, "0"), [5.0, 10.0, 20.0]),
+            ("what no waiting cures", later(401, "3"), []),
+        ):
+            clock = VirtualClock()
+            with self.subTest(name), self.assertRaises(agent.ModelError) as caught:
+                received(step, clock=clock)
+            self.assertEqual(clock.sleeps, waits)
+            self.assertEqual("again in 86400 s" in str(caught.exception), name == "tomorrow")
 
     def test_a_wait_is_told_in_one_sentence_and_a_stop_ends_it(self) -> None:
         stop, told = agent.Stop(), list[str]()
