@@ -5610,7 +5610,8 @@ LOOKING = {
         read, learn, more, fewer, details, info, information, help, about, next, previous, prev,
         refresh, reload, select, choose, first, last, newest, oldest, newer, older, latest, earlier,
         later, cheapest, lowest, highest, fastest, closest, related, similar, popular,
-        recommended, trending, featured, pane, sidebar, tray, history, past, play, listen,
+        recommended, trending, featured, directions, wegbeschreibung, itinéraire, =vpřed, =vzad,
+        pane, sidebar, tray, history, past, play, listen,
         slideshow, options, specifications, results, summary, timeline, usage, navigation,
         subsection, columns
         zeigen, anzeigen, ansehen, einblenden, ausblenden, suchen, suche, finden, filtern, filter,
@@ -6096,32 +6097,49 @@ COOKIES .*\b((respe[ck]t\w*|value|care about|schatzen) (ihre|deine|your|votre|tu
     |datenschutz\w*|tracking
     |einwilligung\w*|informasjonskapsler|evast\w+|kapsler|gallet\w*|soubory cookie|ciasteczk\w*
     |cerez\w*)\b.*
-# What answers a banner, as one about cookies.
-BANNERS (?=.*\b(all|only|necessary|essential|required|additional|alles?|nur|notwendige\w*
-    |essenzielle|tout|toutes?|todo|todas|todos|tudo|tutti|tutto|wszystk\w*|alla|kaikki|vse|vsechn\w+
-    |osszes|toate
-    |tumunu|bce|усе|bci|cookies?)\b)((accept|allow|agree|reject
+# What answers a banner, as one about cookies; said where nothing tells of cookies, it has one more.
+BANNER_WORDS ((accept|allow|agree|reject
     |decline|refuse|deny|only|necessary|essential|required|additional|optional|selected|selection
     |all|and|continue|close|cookies?|alles?|nur|notwendige\w*|erforderliche|essenzielle|auswahl
     |ablehnen|akzeptieren|zulassen|erlauben|annehmen|zustimmen|tout|toutes?|les|accepter|refuser
     |continuer|sans|aceptar|rechazar|notice|banner|this|the|todo|todas|las|accetta|rifiuta|tutti|i
     |zaakceptuj|odrzuc|wszystkie|alla|godta|avvis|tillat|accepter|afvis|tillad|acceptera|neka
-    |godkann|hyvaksy
+    |godkann|hyvaksy|without|accepting|ohne|zustimmung|weiter|einwilligung|senza|accettare|sin
+    |continuar
     |hylkaa|kaikki|prijmout|odmitnout|vse|elfogadom|elutasitom|osszes|accept[ao]|refuz[ao]|toate
     |kabul et
     |reddet|tumunu|aceitar|recusar|rejeitar|tudo|todos|accetta|nodvendige|noodzakelijke|accepteren
-    |weigeren)\W*)+
+    |weigeren|et|e|y|en|continua|continuer?)\W*)+
+BANNERS (?=.*\b(all|only|necessary|essential|required|additional|alles?|nur|notwendige\w*
+    |essenzielle|tout|toutes?|todo|todas|todos|tudo|tutti|tutto|wszystk\w*|alla|kaikki|vse|vsechn\w+
+    |osszes|toate
+    |tumunu|bce|усе|bci|cookies?)\b)<BANNER_WORDS>
 SHOWS_LAST \s*(\S+ ){1,3}(anzeigen|ansehen|einblenden|ausblenden|anschauen)\W*
 # What follows a label and tells its state or key; what may stand before a verb.
 STATES \((ctrl|alt|shift|f\d)[^()]{,20}\)|, (on|off|stopped|running|paused|\d+ .{,20})$
     | keyboard shortcut .{,12}$
+# A task that wants what is there left as it is, or only to look at what becomes of it.
+LEFT_AS_IT_IS .*(\b((leave|keep) ((the|this|that|my) )?(\w+ )?(file|document|workbook|sheet
+    |original|it|everything)\b[^.;:!?]{,20}\b(as (it|they) (is|are)|unchanged|untouched)
+    |(don't|do not|without) (\w+ )?(sav|overwrit)\w*|just to (see|look|try)
+    |lass\w* (das|die|den|es|alles)\b[^.;:!?]{,30}\b(so,? wie|unverandert)|ohne (\S+ ){,3}(zu
+    \s)?speichern|nicht (ab|uber)?(speichern|gespeichert|schreiben)
+    |nur (mal )?(zum )?(ansehen|anschauen|schauen|probe\w*)|(juste|seulement|simplement) pour voir
+    |laisse\w* (le|la|les|l'\S+|tout)\b[^.;:!?]{,30}\b(tel(le)?s? quel|inchange)|sans
+    (\S+ )?(enregistrer|sauvegarder)|n'enregistre\w* (pas|rien)|(solo|nada mas) para ver|sin guardar
+    |no (lo |la )?(guardes|guarde)|deja\w* (el|la|lo|todo)\b[^.;:!?]{,30}\bcomo esta
+    |solo per vedere|senza salvar\w*|non salvare|sem (salvar|gravar|guardar)|nao (salve|grave
+    |guarde)|zonder (\S+ )?(op te slaan|opslaan)|niet opslaan|utan att spara|spara inte
+    |uden at gemme|uten a lagre|bez zapisywania|nie zapisuj|neukladej|bez (ulozeni|ukladani
+    |coxpahehия)|he coxpahяи|kaydetme\w*)\b|保存せ|保存しな|不要保存|别保存|不保存|저장하지).*
 # The end of a task that says what is not to be done with what is filled in.
 NOT_SENT (?i:, (?:but |aber |mais |pero )?(?:not|don't|do not|nicht|ne pas|no|sin|without|ohne)\s
     (?:zu\s)?(?:send|submit|book|pay|confirm|absenden|abschicken|senden|buchen|bestätigen|envoyer
     |valider|enviar|confirmar)(?:ing)?(?: it)?\W*$)
 POLITELY ^((<POLITE>)\s){,3}
 # What does the same where a page says that it is about cookies, and what finds where it searches.
-AGREES (akkoord|accepteren|weigeren|godkann( alla)?|acceptera( alla)?|aksepter|hyvaksy|zgadzam sie
+AGREES <BANNER_WORDS>|(akkoord|accepteren|weigeren|godkann( alla)?|acceptera( alla)?|aksepter
+    |hyvaksy|zgadzam sie
     |akceptuje?|souhlasim|kabul et|elfogadom|accetto|aceitar|avvisa|rifiuta|recusar|odrzuc|odmitnout
     |reddet|no, take me to settings|accept|allow|agree|reject|decline|i agree|save (preferences
     |settings|choices)|ablehnen|akzeptieren|zustimmen|einverstanden|accepter|refuser|aceptar
@@ -6597,6 +6615,8 @@ close | does=(ctrl\+)?alt\+(shift\+)?(win\+)?f4
 close | does=ctrl\+(w|f4|q|shift\+[wq]) | program=(?!explorer).*
 close | does=f5|ctrl\+(f5|r|shift\+r)|alt\+(left|home) | program=<BROWSERS> | line=\??\s*[^?\s].*
 overwrite | does=ctrl\+s | lost=yes | owned=
+overwrite | does=ctrl\+s | spared=yes | owned=
+overwrite | label=<SAVES> | spared=yes | owned= | program=(?!<BROWSERS>).*
 overwrite | does=ctrl\+s | bidden= | plain=
 overwrite | does=ctrl\+s | bidden= | program=<BROWSERS> | in=edit|combo box|spinner
 overwrite | does=ctrl\+s | bidden= | title=[*●•].*|.*[*●•]\W* | owned= | program=(?!<BROWSERS>).*
@@ -6734,6 +6754,13 @@ unknown | wanted= | looks= | does=<PRESSES>|enter|space
      | in=(split )?button|menu item|control|switch
      | dialog=(?!left).* | owned= | program=(?!<EXPLORER>|<EDITORS>|<UNDOERS>|<MAILS>).*
      | label=(?!(.*\n)?(<LOOKS>|<DONE>|<ADDS_A_ROW>|<AN_ITEM>)$).+
+unknown | wanted= | looks= | acts=yes | does=<PRESSES>|enter|space
+     | in=(split )?button|menu item|control|switch
+     | dialog=(?!left).* | owned= | program=(?!<EXPLORER>|<EDITORS>|<UNDOERS>|<MAILS>).*
+     | label=(?!(.*\n)?(<DONE>|<ADDS_A_ROW>|<AN_ITEM>)$).+
+unknown | wanted= | looks= | does=<PRESSES>|enter|space | in=menu item
+     | dialog=(?!left).* | owned= | program=(?!<EXPLORER>|<EDITORS>|<UNDOERS>|<MAILS>).*
+     | label=(?!(.*\n)?(<LOOKS>|<ADDS_A_ROW>|<AN_ITEM>)$).+
 unknown | bidden= | program=<BROWSERS>|<CHATS>|<MAILS> | does=<PRESSES>|enter|space | acts=yes
      | in=image|text|group | dialog=(?!left).* | label=(.*\n)?(\S+ ){,5}\S+
 unknown | bidden= | program=<BROWSERS>|<MAILS> | does=<PRESSES>|enter | in=(hyper)?link | looks=
@@ -7688,8 +7715,8 @@ def bids(task: str) -> bool:
 # it ends on another control), elsewhere (yes: see there), file (the title without what the task
 # names), holds (what a control holds), others (yes: that of what gets the text is none of this
 # program's); bidden (yes: see bids), looks (yes: see only_looks), acts (yes: see there), wanted
-# (yes or told: see wanted_by), shuts (yes: the task bids to close that), filled (see
-# unnamed_values), called (as Windows calls what is pressed), quoted (yes of a text that the task
+# (yes or told: see wanted_by), shuts (yes: the task bids to close that), spared (yes: it wants what
+# is there left as it is), filled (see unnamed_values), called (as Windows calls what is pressed), quoted (yes of a text that the task
 # has in quotes), changed (of a window, see Typed), taken (words of the line that were read, see
 # Typed, and that the task does not name).
 def facts_of(attempt: Attempt) -> Facts:
@@ -7724,6 +7751,7 @@ def facts_of(attempt: Attempt) -> Facts:
         "quoted": f'"{said}"' in re.sub("[“”„«»‘’']", '"', attempt.task),
         "others": (getattr(attempt.focused, "value", None) or "").strip() not in typed.own,
         "toggles": attempt.known != [] and attempt.known[-1].checked is not None,
+        "spared": has_form("LEFT_AS_IT_IS", attempt.task),
         "plain": has_form("PLAIN", f"{window.program} {window.title}"),
     }
     facts = vars(typed) | {
