@@ -1517,6 +1517,8 @@ class RunRecord(Record, kind="run"):
 class ResumeRecord(RunRecord, kind="resume"):
     """Goes on with a run, or begins its next task."""
 
+    is_next: bool | None = None  # whether it does the latter, which may have the same words
+
 
 @dataclass
 class LookRecord(Record, kind="look"):
@@ -6353,14 +6355,25 @@ def is_in_task(said: str, task: str, behind: Collection[str] = ()) -> bool:
     said = said.lower().strip("#")  # as a number or a colour may have it in front
     if len(said) < 3 and not said.isdigit():
         return False
+    words: list[str] = []
+    forbidden: list[bool] = []
     for sentence in re.split(r"(?<=[.;!?])\s", task.lower().replace("’", "'")):
-        words = [word.strip("\"'`“”„‚‘,;:!?().#") for word in sentence.split()]
-        if FORBIDDING.isdisjoint(words):
-            kept = filterfalse(ARTICLES.__contains__, words) if behind else words
-            line = f" {' '.join(kept)} "
-            for verb in behind or [""]:
-                if f" {verb} {said} ".replace("  ", " ") in line:
-                    return True
+        there = [word.strip("\"'`“”„‚‘,;:!?().#") for word in sentence.split()]
+        forbids = not FORBIDDING.isdisjoint(there)
+        kept = [word for word in there if word and not (behind and word in ARTICLES)]
+        words += kept
+        forbidden += [forbids] * len(kept)
+    # What ends a word there does so here; what is all signs, as the dots of "cd ..", stays.
+    wanted = [word.rstrip(",;:!?.") or word for word in said.replace("’", "'").split()]
+    if not wanted:
+        return False
+    for verb in behind or [""]:
+        named = verb.split() + wanted
+        for first, word in enumerate(words):
+            last = first + len(named)
+            is_there = word == named[0] and words[first:last] == named
+            if is_there and not any(forbidden[first:last]):
+                return True
     return False
 
 
@@ -6639,8 +6652,7 @@ overwrite | changed=yes | label=<KEEPS> | about=(?!<COOKIES>$).* | title=(?!<FOR
      | program=(?!<BROWSERS>).*
 overwrite | changed=yes | label=<SAVES> | about=(?!<COOKIES>$).* | program=<BROWSERS>
 overwrite | bidden= | label=<SAVES> | about=(?!<COOKIES>$).* | program=<BROWSERS>
-     | in=(split )?button
-     | dialog=(?!left).*
+     | in=(split )?button | dialog=(?!left).*
 overwrite | changed=yes | label=(.*\n)?ok\W* | owned=yes | dialog=line|form
      | title=(?!<FORM_SHOWS>$).*
 overwrite | changed=yes | owned=yes | title=<SAVE_TITLES> | enters=yes | dialog=(?!left).*
@@ -6754,9 +6766,9 @@ unknown | wanted= | looks= | does=<PRESSES>|enter|space
      | in=(split )?button|menu item|control|switch
      | dialog=(?!left).* | owned= | program=(?!<EXPLORER>|<EDITORS>|<UNDOERS>|<MAILS>).*
      | label=(?!(.*\n)?(<LOOKS>|<DONE>|<ADDS_A_ROW>|<AN_ITEM>)$).+
-unknown | wanted= | looks= | acts=yes | does=<PRESSES>|enter|space
+unknown | wanted= | looks= | acts=yes | does=<PRESSES>|enter|space | owned= | dialog=(?!left).*
      | in=(split )?button|menu item|control|switch
-     | dialog=(?!left).* | owned= | program=(?!<EXPLORER>|<EDITORS>|<UNDOERS>|<MAILS>).*
+     | program=(?!<EXPLORER>|<EDITORS>|<UNDOERS>|<MAILS>).*
      | label=(?!(.*\n)?(<DONE>|<ADDS_A_ROW>|<AN_ITEM>)$).+
 unknown | wanted= | looks= | does=<PRESSES>|enter|space | in=menu item
      | dialog=(?!left).* | owned= | program=(?!<EXPLORER>|<EDITORS>|<UNDOERS>|<MAILS>).*
@@ -7483,14 +7495,15 @@ def items_in(folders: Iterable[str]) -> Iterator[list[tuple[str, str]]]:
     # All of them at once, or nothing: a part may lack the one that is meant. Each with what opening
     # it opens, as ITEM_SHOWS has it: a shortcut is its programs.
     items = []
-    for folder in folders:
-        with suppress(OSError), os.scandir(folder) as entries:
-            for entry in entries:
-                opens = "folder" if entry.is_dir() else entry.name
-                if opens.lower().endswith(".lnk"):
-                    opens = f"starts {' '.join(files_in_shortcut(Path(entry.path)))}"
-                items.append((fold(entry.name), opens))
-    yield items
+    with suppress(OSError):
+        for folder in filter(os.path.isdir, folders):
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    opens = "folder" if entry.is_dir() else entry.name
+                    if opens.lower().endswith(".lnk"):
+                        opens = f"starts {' '.join(files_in_shortcut(Path(entry.path)))}"
+                    items.append((fold(entry.name), opens))
+        yield items
 
 
 def folder_told(attempt: Attempt, window: Window) -> list[str]:
@@ -7716,9 +7729,9 @@ def bids(task: str) -> bool:
 # names), holds (what a control holds), others (yes: that of what gets the text is none of this
 # program's); bidden (yes: see bids), looks (yes: see only_looks), acts (yes: see there), wanted
 # (yes or told: see wanted_by), shuts (yes: the task bids to close that), spared (yes: it wants what
-# is there left as it is), filled (see unnamed_values), called (as Windows calls what is pressed), quoted (yes of a text that the task
-# has in quotes), changed (of a window, see Typed), taken (words of the line that were read, see
-# Typed, and that the task does not name).
+# is there left as it is), filled (see unnamed_values), called (as Windows calls what is pressed),
+# quoted (yes of a text that the task has in quotes), changed (of a window, see Typed), taken
+# (words of the line that were read, see Typed, and that the task does not name).
 def facts_of(attempt: Attempt) -> Facts:
     """Returns the facts that rules are held against."""
     window = next(iter(attempt.reached), Window(0, ""))
@@ -7751,7 +7764,6 @@ def facts_of(attempt: Attempt) -> Facts:
         "quoted": f'"{said}"' in re.sub("[“”„«»‘’']", '"', attempt.task),
         "others": (getattr(attempt.focused, "value", None) or "").strip() not in typed.own,
         "toggles": attempt.known != [] and attempt.known[-1].checked is not None,
-        "spared": has_form("LEFT_AS_IT_IS", attempt.task),
         "plain": has_form("PLAIN", f"{window.program} {window.title}"),
     }
     facts = vars(typed) | {
@@ -7807,6 +7819,7 @@ def facts_of_label(attempt: Attempt, window: Window, facts: Facts) -> Facts:
         "kind": kind_of_item(attempt, attempt.front or window, label, facts["does"]),
         **facts_of_dialog(attempt, window, facts, label),
         "looks": looks,
+        "spared": "yes" if has_form("LEFT_AS_IT_IS", attempt.task) else "",
         "titled": ""
         if has_form("PREVIEWS", attempt.task)
         else wanted_by(facts["title"], attempt.task),
@@ -13236,22 +13249,10 @@ class Eyes:
         self._settled = None
         frame = None
         png = b""
-        if settled and not closer and not self.secrets:  # which are greyed on a frame of their own
-            # It is taken as it was at rest, if a glance shows that it is so still.
-            frame, png, glance, mouse = settled
-            usual = Size(frame.width, frame.height)
-            front = self.desktop.foreground()
-            now = (
-                self.desktop.screen(),
-                front and self._hidden(front),
-                self.desktop.cursor(),
-                size or usual,
-            )
-            is_young = self.clock.now() - frame.taken_at <= SETTLED_S
-            is_same = is_young and now == (frame.screen, frame.window, mouse, usual)
-            if not is_same or self.changed(glance, self.glance(frame), frame):
-                frame = None
-                png = b""
+        # Secrets are greyed on a frame of their own. While nothing can be seen, the capture waits.
+        if settled and not closer and not self.secrets:
+            with suppress(Win32Error):
+                frame, png = self._as_settled(settled, size)
         if frame is None:
             frame = self.capture(closer, size)
         hidden = []
@@ -13262,6 +13263,25 @@ class Eyes:
         look, record = self.keep(frame, hidden, png, name, self.clock.now() - begin)
         self.logger.tell(record)
         return look
+
+    def _as_settled(
+        self, settled: tuple[Frame, bytes, bytes, Point], size: Size | None
+    ) -> tuple[Frame | None, bytes]:
+        # The frame of the screen at rest, if a glance shows that it is so still; with its picture.
+        frame, png, glance, mouse = settled
+        usual = Size(frame.width, frame.height)
+        front = self.desktop.foreground()
+        now = (
+            self.desktop.screen(),
+            front and self._hidden(front),
+            self.desktop.cursor(),
+            size or usual,
+        )
+        is_young = self.clock.now() - frame.taken_at <= SETTLED_S
+        is_same = is_young and now == (frame.screen, frame.window, mouse, usual)
+        if not is_same or self.changed(glance, self.glance(frame), frame):
+            return None, b""
+        return frame, png
 
     def keep(
         self,
@@ -13402,9 +13422,13 @@ class Eyes:
         return []
 
     def glance(self, frame: Frame) -> bytes:
-        return self.desktop.glance(
-            frame.area, frame.width // GLANCE_SCALE, frame.height // GLANCE_SCALE
-        )
+        """Gives the few pixels of what a frame shows, as it is now; waits as `capture` does."""
+        size = (frame.width // GLANCE_SCALE, frame.height // GLANCE_SCALE)
+        try:
+            return self.desktop.glance(frame.area, *size)
+        except Win32Error:
+            self.capture()
+            return self.desktop.glance(frame.area, *size)
 
     def changed(
         self, before: bytes, after: bytes, frame: Frame, scale: int = GLANCE_SCALE, carets: int = 1
@@ -13625,8 +13649,9 @@ class ControlCheck:
         field, and at the place is nothing that can be pressed: it can be for nothing else.
         """
         window = frame.window
-        focus = self.one(None)
-        if not (act.text and act.places and window and focus) or "clear" in act.args:
+        may_be = act.text and act.places and window and "clear" not in act.args
+        focus = self.one(None) if may_be else None
+        if not (window and focus):
             return act
         said = self.said_of(act)
         words = re.findall(r"\w+", fold_label(said[:FACT_CHARACTERS]))
@@ -14707,7 +14732,8 @@ class Progress(StateRecord):
     def take(self, record: Record) -> None:
         # Goes on to where this record was written.
         latest = max(self.turn, record.turn)
-        if isinstance(record, RunRecord) and record.task != self.task:
+        is_next = getattr(record, "is_next", None)
+        if isinstance(record, RunRecord) and (is_next or record.task != self.task):
             if self.task:
                 self.memory.apply_compression(MemorySnapshot(f"An earlier task: {self.task}"))
             fresh = StateRecord(plan=self.plan, trail=self.trail)
@@ -14799,7 +14825,7 @@ def touch(run: Run, act: Act, look: Look) -> Deed:
             act, look = aim_closer(run, act, look)
         refuse_replaced(run, act, look.frame)
         logger.tell(Place(act, look.frame, run.eyes, run.controls, run.way).record)
-    except ToolError as error:
+    except (ToolError, Win32Error) as error:
         deed = Deed(act, str(error), "refused", error.kind)
         if error.kind == OTHER_CONTROL:
             progress.objected.append(aim)
@@ -15082,6 +15108,7 @@ CLIPBOARD_PATIENCE_S = 0.5  # the program that promised its text may never answe
 FILE_PATIENCE_S = 1.0  # a drive of the network may never answer
 FILE_BYTES = 10_000_000  # of a larger file nothing is read
 FILE_CHARS = 200  # of the beginning of a text file that are told
+FILES_MOST = 20  # that texts name and that are looked at
 NO_FILE = "does not exist"
 FileFact = tuple[str, bytes | None, float]
 UNSEEN: FileFact = ("cannot be looked at", None, 0.0)
@@ -15130,7 +15157,7 @@ def look_at_file(path: str) -> FileFact:
 def file_facts(*texts: str) -> FileFacts:
     """Asks within FILE_PATIENCE_S what the files are, by their paths, that texts name."""
     found = chain.from_iterable(_PATH.findall(text[:FACT_CHARACTERS]) for text in texts)
-    paths = [*dict.fromkeys(map("".join, found))][:CHECKS_MOST]
+    paths = [*dict.fromkeys(map("".join, found))][:FILES_MOST]
     facts: dict[str, FileFact] = dict.fromkeys(paths, UNSEEN)
     looks = ((path, look_at_file(path)) for path in paths)
     facts.update(taken_within(FILE_PATIENCE_S, looks))
@@ -15197,7 +15224,8 @@ def files_prove(run: Run, now: FileFacts) -> bool:
     """Tells whether the task or the checks alone say what files got."""
     files = run.progress.files
     for checks in (run.progress.done_when, [run.progress.task]):
-        if files and all(is_proven(path, checks, files[path], now[path]) for path in files):
+        proven = [is_proven(path, checks, files[path], now.get(path, UNSEEN)) for path in files]
+        if files and all(proven):
             return True
     return False
 
@@ -15698,9 +15726,11 @@ _RULED = re.compile(
 def examined(run: Run, question: str) -> str:
     """Gives what the examiner says of a task, "" where no reply comes."""
     asking = run.session.asking(run.profile.roles["examiner"], [Message("user", question)])
-    with suppress(Unanswered):
+    try:
         return strip_think(run.session.ask(asking).text)[:FACT_CHARACTERS]
-    return ""
+    except (Unanswered, ModelError) as error:  # what was found out stands without it
+        run.logger.say(f"warning: {error}")
+        return ""
 
 
 _WORDS = re.compile(r"\b(?![a-z]{1,20}_[a-z])\w{4,}")  # no labels
@@ -17635,9 +17665,9 @@ def run_agent(
     begin = begin or {**LOOPS, **run.profile.loops}["spoken" if run.grammar else run.profile.loop]
     progress = run.progress
     kept = []
+    run.actuator.refusals = progress.refusals  # one list, which the gates fill
     if asks_a_model:
         progress.began = run.clock.now()
-        run.actuator.refusals = progress.refusals  # one list, which the gates fill
         if progress.turn == progress.first:
             progress.files = file_facts(progress.task)
             kept = keep_files(progress.files, run.logger)
@@ -21157,7 +21187,7 @@ class Terminal:
             way = way_for(root, task) if gone else None
             if not way or way.folder.name != gone:  # which has other steps
                 return None
-            return replace(with_values(way, {}), next=done)
+            return replace(with_values(way, options.given), next=done)
         if options.demo or config.described or config.dry_run or not _person_is_there():
             return None
         way = way_for(root, task)
@@ -21718,7 +21748,7 @@ class Recorder:
         is_same = not (note.window and seen.window) or seen.window.handle == note.window
         if not near(seen.place, note.place):
             there = [other for other in seen.others if other.rect.contains(note.place)]
-            control = min(there, key=lambda other: other.rect[2:], default=None)
+            control = min(there, key=lambda other: Size(*other.rect[2:]).pixels, default=None)
             # By now a list that covered it may be gone.
             is_known = is_same and not self._dropped
             if not (is_known and same_control(control, self.controls.one(note.place))):
@@ -22981,7 +23011,7 @@ NEEDS = {
     "rows_on": ("rows", "--rows FILE"),
     "max_rows": ("rows", "--rows FILE"),
     "results": ("rows", "--rows FILE"),
-    "with": ("again rows replay", "--again NAME, --rows FILE or --replay RUN"),
+    "with": ("again rows replay resume", "--again NAME, --rows FILE, --replay or --resume RUN"),
     "schedule": ("words demo scenario replay resume", 'a task, as in "..." --schedule 08:00'),
     "open": ("report", "--report RUN"),
 }
@@ -23806,7 +23836,7 @@ def open_panel(run: Run, stats: Stats, person: Person, undo: ExitStack) -> None:
     person.inbox = panel
 
 
-def begin_records(run: Run, told: Iterable[str], resumed: bool) -> None:
+def begin_records(run: Run, told: Iterable[str], resumed: bool, is_next: bool) -> None:
     name = run.profile.name
     model = run.session.model.name
     logger = run.logger
@@ -23815,7 +23845,7 @@ def begin_records(run: Run, told: Iterable[str], resumed: bool) -> None:
     logger.say(f"agent.py {__version__}, profile {name}, model {model}", 2)
     logger.tell(Section("INITIALIZATION"))
     logger.say(f"TASK: {task}\n{run.config}", 2)
-    kind = ResumeRecord if resumed else RunRecord
+    kind = partial(ResumeRecord, is_next=is_next or None) if resumed else RunRecord
     settings = asdict(run.config)
     written = logger.tell(kind(__version__, name, model, task, run.actuator.by_client, settings))
     lines = [f"Task: {task}", f"Model {model}; all of it is kept in {logger.folder}.", *told]
@@ -23840,6 +23870,7 @@ def carry_out_task(
 
     A bug raises RuntimeError after that. All that was before is in the journal.
     """
+    is_next = run.progress.turn > 0
     run.progress = Progress()
     run.actuator.task = task
     run.actuator.foreseen.clear()
@@ -23856,7 +23887,7 @@ def carry_out_task(
     person.terminal.bar = str  # of no table
     if client:
         run.logger.listeners.append(client.take)
-    begin_records(run, told, bool(stats.run["begun"]))
+    begin_records(run, told, bool(stats.run["begun"]), is_next)
     outcome = Outcome("error", "The program failed; execution_log.txt has the details.")
     try:
         if isinstance(person.inbox, Panel) and isinstance(person.desktop, DemoDesktop):

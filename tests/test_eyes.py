@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import math
 import random
 import unittest
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -298,6 +300,45 @@ class NextLook(EngineCase):
         for happens in (waits, draws, moves, retitles, zooms, hides, looks):
             with self.subTest(happens.__name__):
                 self.assertFalse(self.is_the_settled_one(happens))
+
+
+class Locked(PlainDesktop):
+    """A desktop that nobody can look at from `locked_at` to `free_at`, as behind a UAC prompt."""
+
+    locked_at, free_at = math.inf, 0.0
+
+    def refuse(self) -> None:
+        if self.locked_at <= self.clock.now() < self.free_at:
+            raise agent.Win32Error("The desktop is locked.")
+
+    def foreground(self) -> agent.Window | None:
+        self.refuse()
+        return super().foreground()
+
+    def glance(self, area: Rect, width: int, height: int) -> bytes:
+        self.refuse()
+        return super().glance(area, width, height)
+
+
+class LockedMeanwhile(EngineCase):
+    desktop_type = Locked
+
+    def test_a_lock_after_an_act_or_in_a_wait_is_waited_for_as_one_before_it_is(self) -> None:
+        for seconds in (10.0, agent.Config().blind_patience + 10):
+            for waits in (False, True):
+                trial = self.trial(lambda r: PLAN)
+                look = trial.look(1)
+                trial.perform(act("press_key", key="a"), look, 1)
+                now = trial.clock.now()
+                trial.desktop.locked_at, trial.desktop.free_at = now, now + seconds
+                watch = partial(trial.engine.eyes.watch, look.frame, 5.0)
+                see = watch if waits else partial(trial.look, 2)
+                with self.subTest(seconds=seconds, waits=waits):
+                    if seconds == 10.0:
+                        see()
+                        self.assertGreaterEqual(trial.clock.now(), now + seconds)
+                    else:
+                        self.assertRaisesRegex(agent.Win32Error, "It was so for 30 s", see)
 
 
 class Screenshots(EngineCase):

@@ -55,6 +55,31 @@ class Labels(unittest.TestCase):
         risks = {name for name, _ in agent.RISKS} | {*agent.COMMANDS, "any act"}
         self.assertEqual(risks, {*agent.RISKS_MEAN})
 
+    def test_a_task_names_a_text_whatever_its_signs_and_none_that_it_forbids(self) -> None:
+        for said, task, names in (
+            ("Hello, world", "Write: Hello, world", True),
+            ("Hello world.", "Write: Hello world.", True),
+            ("Dear Ann. How are you?", 'Write "Dear Ann. How are you?"', True),
+            ("Meier, Anna", "Enter 'Meier, Anna' as the name.", True),
+            ("C:\\a b.txt", "Open C:\\a b.txt!", True),
+            ("12", "Take number 12.", True),
+            ("Hello, world", "Write: Hello wide world", False),
+            ("Dear Ann. Pay now", "Write: Dear Ann. Do not pay now", False),
+            ("cd ..", "Run cd in the terminal", False),
+            ("...", "Write: Hello", False),
+            ("   ", "Write: Hello", False),
+            ("notepad", "Do not open notepad. Look at the screen", False),
+        ):
+            self.assertEqual(agent.is_in_task(said, task), names, (said, task))
+        run = ["run", "start"]
+        for said, task, names in (
+            ("del *.tmp", "Please run del *.tmp.", True),
+            ("del *.*", "Run del *.tmp", False),
+            ("the report", "Start the report", False),  # no command begins with an article
+            ("shutdown /s", "Run ipconfig. Shutdown /s is not wanted", False),
+        ):
+            self.assertEqual(agent.is_in_task(said, task, run), names, (said, task))
+
     def test_the_corpus_is_large_and_names_its_sources(self) -> None:
         self.assertGreaterEqual(len(labels("ordinary")), 300)
         self.assertGreaterEqual(len(labels("risky")), 150)

@@ -155,6 +155,19 @@ class SameState(EngineCase):
         told = (state.task, state.plan, state.done_when)
         self.assertEqual(told, ("Save it as b.txt", "Save it.", []))
 
+    def test_a_next_task_of_the_same_words_begins_anew_and_a_resumed_one_does_not(self) -> None:
+        for is_next, told in ((True, (0, 0, [])), (False, (30, 7, ["a.txt exists"]))):
+            trial = self.trial(lambda request: PLAN)
+            lines: list[dict[str, Any]] = [
+                {"kind": "run", "task": "Save it"},
+                {"kind": "state", "turn": 30, "touched": 7, "done_when": ["a.txt exists"]},
+                {"kind": "end", "turn": 30, "outcome": "max_steps"},
+                {"kind": "resume", "task": "Save it", "is_next": is_next},
+            ]
+            trial.write(*map(agent.from_json, lines))
+            state = self.again(trial).state
+            self.assertEqual((state.steps, state.touched, state.done_when), told)
+
     def test_the_recovery_keys_are_not_pressed_again_and_the_first_picture_is_kept(self) -> None:
         click = call("click_screen_element", element_name="x", position=[5, 5])
         trial = self.trial(lambda r: PLAN if role_of(r) == "planner" else click, max_steps=9)
