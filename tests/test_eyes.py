@@ -341,6 +341,18 @@ class LockedMeanwhile(EngineCase):
                         self.assertRaisesRegex(agent.Win32Error, "It was so for 30 s", see)
 
 
+class NoPointer(EngineCase):
+    def test_an_act_where_the_mouse_is_is_refused_while_windows_does_not_tell_where(self) -> None:
+        for name in ("click_here", "scroll_down"):
+            trial = self.trial(lambda r: PLAN)
+            look = trial.look(1)
+            refusing = agent.Win32Error("Windows refuses GetCursorPos")
+            trial.desktop.cursor = mock.Mock(side_effect=refusing)
+            deed = trial.perform(act(name), look, 1)
+            self.assertIn("Windows refuses GetCursorPos", deed.result)
+            self.assertEqual(trial.inputs, [])
+
+
 class Screenshots(EngineCase):
     base = FEWER_REQUESTS
 

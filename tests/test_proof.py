@@ -215,6 +215,18 @@ class Facts(Judged):
                 there = path.exists()
                 self.assertEqual(f"{path} does not exist." in self.asked("verifier")[0], not there)
 
+    def test_a_task_may_name_more_files_than_a_run_has_checks(self) -> None:
+        paths = [self.folder / f"{number}.txt" for number in range(8)]
+
+        def happens() -> None:
+            for path in paths:
+                path.write_text("x")
+
+        task = f"Save an empty note as {', '.join(map(str, paths[:6]))}."
+        checks = [f"{path} exists." for path in paths[5:]]
+        outcome = self.judged(task, *checks, happens=happens, second_opinion=True)
+        self.assertEqual(outcome.kind, "completed")
+
     def test_a_path_in_a_check_is_looked_up_like_one_in_the_task(self) -> None:
         """Rows: what the file holds in the end (None: there is none), what is said of it by the judge
         and in the check, and whether that is believed."""
