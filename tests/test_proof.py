@@ -223,7 +223,7 @@ class Facts(Judged):
                 path.write_text("x")
 
         task = f"Save an empty note as {', '.join(map(str, paths[:6]))}."
-        checks = [f"{path} exists." for path in paths[5:]]
+        checks = [f"The file {path} is saved." for path in paths[5:]]
         outcome = self.judged(task, *checks, happens=happens, second_opinion=True)
         self.assertEqual(outcome.kind, "completed")
 
