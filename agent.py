@@ -9290,10 +9290,9 @@ def _watch(
                     Rect(left, top, CORNER_PX, CORNER_PX)
                     for left, top in ((0, 0), (screen.left, screen.top))
                 ]
-                # A mouse that was there before is no throw, nor the program's own click.
-                places = (before, actuator.aim or before, here)
-                inside = [any(corner.contains(at) for corner in corners) for at in places]
-                if inside == [False, False, True]:
+                # A mouse that was there before is no throw, nor is the program's own click.
+                inside = [any(corner.contains(at) for corner in corners) for at in (before, here)]
+                if inside == [False, True] and here != actuator.aim:
                     stop.set("the mouse in the corner")
     except Exception as error:  # whatever it is: nothing is done without a watcher
         stop.set(f"the watch over hotkeys and mouse was lost ({error})")
