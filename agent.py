@@ -9614,11 +9614,18 @@ def listening(api: Win32) -> Iterator[Callable[[], list[Note]]]:
         ready.put(None)
         message = MSG()
         held: dict[str, bool] = {}
+        up: set[str] = set()
         while not leave.wait(LISTEN_S):
             while api.PeekMessageW(byref(message), None, 0, 0, PM_REMOVE):
                 if message.message == WM_INPUT:
                     notes.extend(notes_of(api, message, held))
                 api.DispatchMessageW(byref(message))
+            # The lock screen gets the release of a key that opened it: what is up at two looks in a
+            # row, while nothing says so, is held no more.
+            before = up
+            up = {name for name in held if not api.GetAsyncKeyState(VK_MAP[name]) & KEY_DOWN}
+            for name in before & up:
+                del held[name]
         api.DestroyWindow(window)
 
     def since() -> list[Note]:

@@ -8,6 +8,7 @@ import shlex
 import shutil
 import struct
 import tempfile
+import time
 import unittest
 from argparse import Namespace
 from collections.abc import Iterator
@@ -933,6 +934,24 @@ class Listening(unittest.TestCase):
             self.key(win), self.key(win, 1), self.key(win), self.key(r), self.key(win, 1)
         )
         self.assertEqual([(note.what, *note.held) for note in notes], [("win",), ("r", "win")])
+
+    def test_a_key_whose_release_the_lock_screen_got_is_held_no_more(self) -> None:
+        win, letter = 0x5B, 0x41
+        for is_down, told in (
+            (False, [("l", "win"), ("a",)]),
+            (True, [("l", "win"), ("a", "win")]),
+        ):
+            fake = FakeWin32()
+            if is_down:
+                fake._down.append(("key", (win, 0)))
+            fake.raw += [self.key(win), self.key(0x4C)]
+            notes: list[Note] = []
+            with agent.listening(fake.api) as since:
+                self.assertTrue(comes_true(lambda: notes.extend(since()) or bool(notes)))
+                time.sleep(5 * agent.LISTEN_S)
+                fake.raw.append(self.key(letter))
+                self.assertTrue(comes_true(lambda: notes.extend(since()) or len(notes) > 1))
+            self.assertEqual([(note.what, *note.held) for note in notes], told)
 
     def test_what_cannot_be_registered_is_told(self) -> None:
         world = FakeWin32()
