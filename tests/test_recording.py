@@ -935,22 +935,26 @@ class Listening(unittest.TestCase):
         )
         self.assertEqual([(note.what, *note.held) for note in notes], [("win",), ("r", "win")])
 
+    def told_in_turn(self, fake: FakeWin32, *raw: bytes) -> list[Note]:
+        """The notes of raw input that comes one after the other, some looks apart."""
+        notes: list[Note] = []
+        with agent.listening(fake.api) as since:
+            for most, piece in enumerate(raw, 1):
+                fake.raw.append(piece)
+                self.assertTrue(comes_true(lambda n=most: notes.extend(since()) or len(notes) >= n))
+                time.sleep(5 * agent.LISTEN_S)
+        return notes
+
     def test_a_key_whose_release_the_lock_screen_got_is_held_no_more(self) -> None:
-        win, letter = 0x5B, 0x41
+        win = 0x5B
         for is_down, told in (
             (False, [("l", "win"), ("a",)]),
             (True, [("l", "win"), ("a", "win")]),
         ):
             fake = FakeWin32()
-            if is_down:
-                fake._down.append(("key", (win, 0)))
-            fake.raw += [self.key(win), self.key(0x4C)]
-            notes: list[Note] = []
-            with agent.listening(fake.api) as since:
-                self.assertTrue(comes_true(lambda: notes.extend(since()) or bool(notes)))
-                time.sleep(5 * agent.LISTEN_S)
-                fake.raw.append(self.key(letter))
-                self.assertTrue(comes_true(lambda: notes.extend(since()) or len(notes) > 1))
+            fake._down += [("key", (win, 0))] * is_down
+            fake.raw.append(self.key(win))
+            notes = self.told_in_turn(fake, self.key(0x4C), self.key(0x41))
             self.assertEqual([(note.what, *note.held) for note in notes], told)
 
     def test_what_cannot_be_registered_is_told(self) -> None:
