@@ -366,6 +366,8 @@ class Frame:
     window: Window | None = None
     # The working area, where it shows a part of that only.
     whole: Rect | None = None
+    # Where the pointer is drawn, of a frame that was kept.
+    pointer: Rect = Rect(0, 0, 0, 0)
 
     @property
     def rect(self) -> Rect:
@@ -13138,7 +13140,6 @@ class Eyes:
         # ... and the frame before that, until it is known what it changed.
         self._before: dict[int, Frame] = {}
         self.picture: Size | None = None  # the size of pictures, where a grammar decides on it
-        self.pointer = NOWHERE  # where it is drawn in the last look
         # The middle of the next look, if it is a closer one, and the size of its picture, if not as
         # usual.
         self._next: tuple[Point | None, Size | None] = (None, None)
@@ -13201,11 +13202,11 @@ class Eyes:
     ) -> tuple[Look, LookRecord]:
         """Saves a frame, with the `hidden` places of the screen greyed; gives what tells of it."""
         window = frame.window or Window(0, "")
-        self.pointer = difference(frame.clean, frame.pixels, frame.width, carets=0) or NOWHERE
+        pointer = difference(frame.clean, frame.pixels, frame.width, carets=0) or NOWHERE
         canvas = Canvas(frame.width, frame.height, frame.pixels)
         for box in hidden:
             canvas.fill(box.scaled(frame.area, frame.rect), SECRET_GREY)
-        frame = replace(frame, pixels=bytes(canvas.pixels))
+        frame = replace(frame, pixels=bytes(canvas.pixels), pointer=pointer)
         looked = self.clock.now()
         png = png or encode_png(frame.pixels, frame.width, frame.height)
         self.logger.tell(Shown(png))
@@ -13221,7 +13222,7 @@ class Eyes:
             part=frame.area if frame.whole else NOWHERE,
             # Our own console's says how we were started, which is not the task's.
             title="" if window.own else window.title,
-            pointer=self.pointer,
+            pointer=pointer,
         )
         sent = base64.b64encode(png) if self.actuator.config.vision else b""
         return Look(frame, png, sent, path), record
@@ -14214,7 +14215,7 @@ def recorded_way(folder: Path, after: int = 0, until: int = sys.maxsize) -> Way:
             look = record
             if mouse and not any(look.pointer):  # of an older version, which did not tell it
                 at = to_point(mouse, Rect(0, 0, look.width, look.height))
-                look.pointer = square_around(at, POINTER_REACH)
+                look = replace(look, pointer=square_around(at, POINTER_REACH))
             if not any(look.part):
                 settings["screen_capture_w"] = look.width
                 settings["screen_capture_h"] = look.height
@@ -14411,7 +14412,7 @@ def refuse_other_pixels(step: Step, place: Place) -> None:
         raise ToolError("the screen has another size")
     now = bytearray(frame.pixels)
     now[3::4] = bytes(len(now) // 4)  # which say nothing, and no PNG keeps
-    spared = [place.eyes.pointer, Rect(*step.look.pointer)]
+    spared = [frame.pointer, Rect(*step.look.pointer)]
     part = part_aimed_at(step.act, frame)
     if step.place != NO_PLACE:
         part = part.union(Rect(*step.place.window)).intersection(frame.rect)
@@ -14496,15 +14497,15 @@ def way_for(root: Path, task: str, again: bool = False, is_valued: bool = False)
                 unfinished = unfinished or folder.name
             elif completed and (by_hand or not (found or is_over)):
                 way = recorded_way(folder, until=sys.maxsize if all(is_own) else end.turn)
-                way.checks = [str(ruling.get("check")) for ruling in vars(end)["checks"]]
-                way.ended = end.time
+                checks = [str(ruling.get("check")) for ruling in vars(end)["checks"]]
+                way = replace(way, checks=checks, ended=end.time)
                 if by_hand:
-                    way.steps = [
+                    steps = [
                         step.aimed_at(repairs.get((folder.name, step.act.way), step.target))
                         for step in way.steps
                     ]
-                    return way
-                found = way if way.checks and can_be_joined(way) else None
+                    return replace(way, steps=steps)
+                found = way if checks and can_be_joined(way) else None
             for record in ways:
                 is_over = is_over or record.disproved
                 if completed and record.control:

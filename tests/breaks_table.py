@@ -57,7 +57,7 @@ MODULES = {
 ROWS = (
     ("way-names", "Way", "another name in the window hands over to the model", "refuse_other_names", "if gone != new:", "if gone and not new:"),
     ("way-letter", "Eyes", "what changed and is as large as a letter is something else", "", "LETTER_LEAST = 2", "LETTER_LEAST = 30"),
-    ("way-pointer", "Way", "the pointer of then and of now tells nothing", "refuse_other_pixels", "spared = [place.eyes.pointer, ", "spared = ["),
+    ("way-pointer", "Way", "the pointer of then and of now tells nothing", "refuse_other_pixels", "spared = [frame.pointer, ", "spared = ["),
     ("rows-read", "Rows", "what was typed is read back before it is sent", "RowRepeat.wait_for_place", "            self.read_back()\n", ""),
     ("rows-intent", "Rows", "that a row is sent is on the disk before it is", "RowRepeat.wait_for_place", "tell_row(self.run, self.table, self.row)", "pass"),
     ("rows-before", "Rows", "a file proves nothing that it held before", "RowRepeat.is_there", "if one not in self.held", "if True"),
