@@ -797,13 +797,14 @@ class Secrets:
         hidden: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.values = {**values}
-        self._names: dict[str, str] = {}  # what stands for a value
-        self._finder = re.compile("")
+        # What stands for each value, and what finds them, as groups in this order.
+        self._hidden: tuple[dict[str, str], re.Pattern[str]] = ({}, re.compile(""))
         self.hide_more([*hidden.items(), *values.items()])
 
     def hide_more(self, named: Iterable[tuple[str, str]]) -> None:
         """Hides these values, too, each behind its name."""
-        found = {value: f"{{{{{name}}}}}" for name, value in named} | self._names
+        known, _ = self._hidden
+        found = {value: f"{{{{{name}}}}}" for name, value in named} | known
         # The longest first: a part of another must not tear it apart.
         names = {value: found[value] for value in sorted(found, key=len, reverse=True)}
         either = []  # of all spellings of each
@@ -823,8 +824,7 @@ class Secrets:
                         gap += 8  # such as a backslash that was written twice, twice
                 pattern += f"{_BETWEEN}{{0,{gap - 3}}}"  # the value's own last signs
             either.append(f"({pattern})")
-        self._names = names
-        self._finder = re.compile("|".join(either), re.IGNORECASE)
+        self._hidden = (names, re.compile("|".join(either), re.IGNORECASE))
 
     def fill(self, text: str) -> str:
         """Returns the text with values for names; only the actuator may have that."""
@@ -836,7 +836,8 @@ class Secrets:
 
     def hide(self, value: Any) -> Any:
         """Returns a text, or data as JSON knows it, with names for values."""
-        if not self._names:  # as in most runs
+        names, finder = self._hidden
+        if not names:  # as in most runs
             return value
         if isinstance(value, Mapping):
             return {self.hide(key): self.hide(item) for key, item in value.items()}
@@ -846,12 +847,12 @@ class Secrets:
             return value
         image = IMAGE_DATA.match(value)
         begin = image.end() if image else 0
-        names = [*self._names.values()]
-        text = self._finder.sub(lambda found: names[(found.lastindex or 0) - 1], value[begin:])
+        shown = [*names.values()]
+        text = finder.sub(lambda found: shown[(found.lastindex or 0) - 1], value[begin:])
         text = value[:begin] + text
         # Without the beginnings of values that `cut` left. A shorter one stays: whether it is
         # hidden would tell how a value begins.
-        for spelling, name in self._names.items() if CUT in text else ():
+        for spelling, name in names.items() if CUT in text else ():
             for length in range(len(spelling) - 1, SECRET_CHARS_SAFE - 1, -1):
                 text = text.replace(spelling[:length] + CUT, name + CUT)
         return text
