@@ -12305,7 +12305,7 @@ class ExecutionLogger:
     ) -> None:
         self.folder = old or _new_run_folder(Path(config.dump_dir))
         self._most = config.keep_megabytes << 20 or math.inf
-        self._size = 0
+        self._left = self._most  # bytes
         self._full = False  # whether it was said so
         self.hide = hide  # secrets in a text or in JSON data
         self.turn = 0  # of a record that names none
@@ -12347,9 +12347,9 @@ class ExecutionLogger:
     def save_screenshot(self, name: str, png: bytes) -> str:
         """Keeps a picture under a path in the run's folder, or a bare name; returns the path."""
         path = name if "." in name else f"screenshots/{name}.png"
-        if self._size < self._most:
+        if self._left > 0:
             self.say(f"SAVED {path}", 2)
-            self._size += len(png)
+            self._left -= len(png)
             with self._writing():
                 (self.folder / path).parent.mkdir(exist_ok=True)
                 patiently(partial(in_run(self.folder, path).write_bytes, png))
@@ -12365,9 +12365,9 @@ class ExecutionLogger:
 
     def _write(self, stream: IO[str], text: str) -> None:
         # What texts fill beyond the limit ends the run, whose end is still told.
-        self._size += len(text)
-        if self._size > self._most * 9 / 8:
-            self._most = math.inf
+        self._left -= len(text)
+        if self._left < -self._most / 8:
+            self._left = math.inf
             raise AgentError(
                 f"The run's folder {self.folder} has grown beyond keep_megabytes; raise it."
             )
@@ -14545,18 +14545,19 @@ HISTORY_MOST = 200  # active actions
 SNAPSHOTS_MOST = 10
 
 
-@dataclass
+@dataclass(frozen=True)
 class AgentMemory:
     """Keeps what was done: the latest actions, and what stands for archived ones."""
 
-    all_snapshots: tuple[MemorySnapshot, ...] = ()
-    active_history: list[ActionRecord] = field(default_factory=list)
+    all_snapshots: Sequence[MemorySnapshot] = ()
+    active_history: Sequence[ActionRecord] = ()
 
-    def apply_compression(self, snapshot: MemorySnapshot) -> None:
-        self.active_history = [
-            record for record in self.active_history if record.turn not in snapshot.turns
-        ]
-        self.all_snapshots = (*self.all_snapshots, snapshot)[-SNAPSHOTS_MOST:]
+    def with_action(self, record: ActionRecord) -> AgentMemory:
+        return replace(self, active_history=[*self.active_history, record][-HISTORY_MOST:])
+
+    def apply_compression(self, snapshot: MemorySnapshot) -> AgentMemory:
+        active = [record for record in self.active_history if record.turn not in snapshot.turns]
+        return AgentMemory([*self.all_snapshots, snapshot][-SNAPSHOTS_MOST:], active)
 
     def get_last_action_for_validation(self) -> ActionRecord:
         return self.active_history[-1] if self.active_history else ActionRecord()
@@ -14607,7 +14608,7 @@ class Progress(StateRecord):
 
     # A journal keeps the fields of StateRecord, with which a resumed run goes on, and not these.
     task: str = ""
-    memory: AgentMemory = field(default_factory=AgentMemory)
+    memory: AgentMemory = AgentMemory()
     lost: str = ""  # of a resumed run, what is told of an act that nobody knows the end of
     waiting_since: float | None = None  # the clock's seconds at the first wait without progress
     first: int = 0  # the turn before the first one of this task
@@ -14639,16 +14640,16 @@ class Progress(StateRecord):
         latest = max(self.turn, record.turn)
         if isinstance(record, RunRecord) and record.task != self.task:
             if self.task:
-                self.memory.apply_compression(MemorySnapshot(f"An earlier task: {self.task}"))
+                earlier = MemorySnapshot(f"An earlier task: {self.task}")
+                self.memory = self.memory.apply_compression(earlier)
             fresh = StateRecord(plan=self.plan, trail=self.trail)
             vars(self).update(vars(fresh))
             self.task = record.task
             self.first = latest
         if isinstance(record, ActionRecord):
-            self.memory.active_history.append(record)
-            del self.memory.active_history[:-HISTORY_MOST]
+            self.memory = self.memory.with_action(record)
         elif isinstance(record, MemorySnapshot):
-            self.memory.apply_compression(record)
+            self.memory = self.memory.apply_compression(record)
         elif isinstance(record, StateRecord):
             vars(self).update(vars(record))
             self.done_when = clean_checks(self.done_when)
@@ -16756,8 +16757,10 @@ class TwoAgents(Loop):
 
         So a request is shorter; the journal has all.
         """
-        memory = self.run.progress.memory
-        memory.all_snapshots = memory.all_snapshots[len(memory.all_snapshots) // 2 :]
+        progress = self.run.progress
+        memory = progress.memory
+        kept = memory.all_snapshots[len(memory.all_snapshots) // 2 :]
+        progress.memory = replace(memory, all_snapshots=kept)
         active = len(memory.active_history)
         if active > 1:
             archive_by_itself(self.run, active // 2)

@@ -154,7 +154,7 @@ ROWS = (
     ("box-order", "Tools", "a box whose left is right of its right is refused", "read_place", "left > right or top > bottom", "left > right and top > bottom"),
     ("memory-full", "Deeds", "memory is compressed at its threshold", "Run.needs_compression", "len(active)", "len(active) - 2"),
     ("keep-latest-run", "Journal", "the run that goes on is never deleted", "delete_old_runs", "run.resolve() not in in_use", "run.resolve() != in_use"),
-    ("screenshot-limit", "Journal", "beyond its size a run keeps no further pictures", "ExecutionLogger.save_screenshot", "self._size < self._most", "self._most > 0"),
+    ("screenshot-limit", "Journal", "beyond its size a run keeps no further pictures", "ExecutionLogger.save_screenshot", "self._left > 0", "self._most > 0"),
     ("one-picture", "Session", "a server that takes one picture gets the last one only", "Asker.form", "message is not pictures[-1]", "not message"),
     ("one-form", "Session", "of the forms that may cure a fault one is tried at a time", "Asker.exchange", "split() if kind != known else []", "split()"),
     ("vain-rung", "Session", "a form that cures nothing is given up", "Asker.exchange", "self.rungs = before\n        self.why", "self.why"),
