@@ -8317,15 +8317,13 @@ class Hands:
     moved_last: bool = False  # its last act did nothing else
     typed: Typed = Typed()
     secret_places: dict[int, SecretRecord] = field(default_factory=dict)  # where one was typed
-    used_frame: int = 0  # the last that was acted on
     # What the last yes is for, until it is done, and how long.
     allowed: tuple[tuple[object, ...], float] = ((), 0.0)
     told: set[str] = field(default_factory=set)  # what the person is told once
     strange: int = 0  # pauses in a row without a sign of mouse or keys
     _mouse_was: Point | None = None
     _sent: int = 0  # input events of the present act
-    _let_go_at: float = -1e9
-    _pressed_last: Point | None = None
+    _clicked: tuple[Point, float] | None = None  # where a button was let go of last, and when
     _mouse_at: Point | None = None  # where the mouse must be in the middle of an act
 
     def __post_init__(self) -> None:
@@ -8333,7 +8331,8 @@ class Hands:
         self.began = self.clock.now()
         self.last_own = self.began  # when its own last input ended; later input is the person's
         self.act_times = deque[float](maxlen=self.config.acts_per_minute)
-        self.attempt: Attempt  # the present act, behind its gates
+        # The last act that passed its gates, which is the present one while the hands move.
+        self.attempt = Attempt(Act("", {}, ToolCall("", {})), NO_LOOK.frame)
         # Keys and buttons that are down; let go of on every way out.
         self._pressed: list[tuple[Switch, str]] = []
 
@@ -8435,23 +8434,26 @@ class Hands:
             )
         # No double click comes of two acts. The wait is before the mouse moves there, or the person
         # could move it away meanwhile.
-        if self._pressed_last and near(first, self._pressed_last):
-            again_at = self._let_go_at + self.desktop.double_click_ms() / 1000 + 0.05
+        if self._clicked and near(first, self._clicked[0]):
+            again_at = self._clicked[1] + self.desktop.double_click_ms() / 1000 + 0.05
             self.clock.sleep(max(0.0, again_at - self.clock.now()))
-        self._pressed_last = last
         self.move(args)
-        for _ in range(times):
-            self._down(self.desktop.button, button, self.desktop.window_at(self.desktop.cursor()))
-            self.clock.sleep(PRESS_S)
-            if first != last:
-                steps = self.config.drag_steps
-                for step in range(1, steps + 1):
-                    x = first.x + (last.x - first.x) * step // steps
-                    y = first.y + (last.y - first.y) * step // steps
-                    self._move(Point(x, y))
-                    self.clock.sleep(DRAG_STEP_S)
-                self.clock.sleep(DRAG_STEP_S)  # targets look at the place only after a short rest
-            self._up(self.desktop.button, button)
+        try:
+            for _ in range(times):
+                at = self.desktop.window_at(self.desktop.cursor())
+                self._down(self.desktop.button, button, at)
+                self.clock.sleep(PRESS_S)
+                if first != last:
+                    steps = self.config.drag_steps
+                    for step in range(1, steps + 1):
+                        x = first.x + (last.x - first.x) * step // steps
+                        y = first.y + (last.y - first.y) * step // steps
+                        self._move(Point(x, y))
+                        self.clock.sleep(DRAG_STEP_S)
+                    self.clock.sleep(DRAG_STEP_S)  # targets look there only after a short rest
+                self._up(self.desktop.button, button)
+        finally:  # else it is let go of behind this
+            self._clicked = (last, self.clock.now())
 
     def scroll(self, args: JsonDict, direction: int = -1, horizontal: bool = False) -> None:
         """Turns the wheel as far as the act says, or by `scroll_ticks`; 1 is up, -1 is down."""
@@ -8601,7 +8603,6 @@ class Hands:
         switch(name, True)
 
     def _up(self, switch: Switch, name: str) -> None:
-        self._let_go_at = self.clock.now()
         switch(name, False)
         self._pressed.remove((switch, name))
 
@@ -8697,7 +8698,6 @@ class Actuator(Hands):
         self._sent = 0
         try:
             self._mouse_at = attempt.mouse or self.desktop.cursor()
-            self.used_frame = frame.number
             if not self.act_times:  # what is there now no act of this run has opened
                 there = [document_in(window, None)[:2] for window in self.desktop.windows()]
                 self.typed = replace(self.typed, strange=frozenset(there))
@@ -8882,7 +8882,7 @@ def gate_names(actuator: Actuator, attempt: Attempt) -> Attempt:
 
 def gate_fresh_frame(actuator: Actuator, attempt: Attempt) -> Attempt:
     """Lets one act of a frame pass, while the monitors are as they were for its places."""
-    if attempt.frame.number <= actuator.used_frame:
+    if attempt.frame.number <= actuator.attempt.frame.number:
         raise ToolError("The screen was not looked at since the last action.", "stale_frame")
     if actuator.desktop.screen() != attempt.frame.screen:
         raise ToolError("The screen's size or monitors changed since the last look.", "stale_frame")
@@ -14912,7 +14912,7 @@ def refuse_replaced(run: Run, act: Act, seen: Frame, now: Frame | None = None) -
     progress = run.progress
     age_s = run.clock.now() - seen.taken_at
     by_name = not act.args.keys().isdisjoint(("name", "title"))  # a program, a window
-    if by_name or age_s < PICTURE_GOOD_S or seen.number <= run.actuator.used_frame:
+    if by_name or age_s < PICTURE_GOOD_S or seen.number <= run.actuator.attempt.frame.number:
         return
     now = now or run.eyes.again(seen)
     part = part_aimed_at(act, seen)
