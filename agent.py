@@ -8738,14 +8738,13 @@ class Actuator(Hands):
 
     def foresee(
         self, act: Act, window: Window, target: Control, inside: Sequence[Control]
-    ) -> Sequence[str]:
-        """Returns what an act of a way risks there; what it leaves is there for the next one."""
+    ) -> Attempt:
+        """Judges an act of a way there; what it leaves is there for the next one."""
         attempt = Attempt(act, NO_LOOK.frame, window, [window], self.typed, self.task)
         attempt = replace(attempt, controls=[target], focused=target, inside=inside)
         attempt = judged(attempt, self.config, apart=True)
         self.typed = self.typed.after(attempt, window)
-        self.foreseen |= self.risks_of_way(attempt)
-        return attempt.risks
+        return attempt
 
     def used_by_hand(self) -> bool:
         """Tells whether mouse or keys were used since this was asked last."""
@@ -12798,7 +12797,7 @@ class Session(Asker):
             self.full = reply.trouble in ("context", "full")
         self._failures = 0
         if acting:
-            self._hints = []
+            self._hints.clear()
         return reply
 
     def remind(self, hint: str) -> None:
@@ -14552,9 +14551,6 @@ class AgentMemory:
     all_snapshots: Sequence[MemorySnapshot] = ()
     active_history: Sequence[ActionRecord] = ()
 
-    def with_action(self, record: ActionRecord) -> AgentMemory:
-        return replace(self, active_history=[*self.active_history, record][-HISTORY_MOST:])
-
     def apply_compression(self, snapshot: MemorySnapshot) -> AgentMemory:
         active = [record for record in self.active_history if record.turn not in snapshot.turns]
         return AgentMemory([*self.all_snapshots, snapshot][-SNAPSHOTS_MOST:], active)
@@ -14647,7 +14643,8 @@ class Progress(StateRecord):
             self.task = record.task
             self.first = latest
         if isinstance(record, ActionRecord):
-            self.memory = self.memory.with_action(record)
+            active = [*self.memory.active_history, record][-HISTORY_MOST:]
+            self.memory = replace(self.memory, active_history=active)
         elif isinstance(record, MemorySnapshot):
             self.memory = self.memory.apply_compression(record)
         elif isinstance(record, StateRecord):
@@ -18826,7 +18823,6 @@ class Stats:
         self.items: deque[JsonDict] = deque(maxlen=most)
         self.report = "no report could be written"  # or where it is, once the run has ended
         self._last: Record = RunRecord()  # the last one but those of the state
-        self._refused_in = -1  # the turn in which an act was refused last
 
     def take(self, event: Event) -> None:
         if not isinstance(event, Record) or isinstance(event, (StateRecord, PlaceRecord)):
@@ -18836,19 +18832,21 @@ class Stats:
         if self._last.kind == "request":
             times["model"] = times["seconds"]
         if isinstance(event, RunRecord):
-            self.run |= {
-                "begun": self.run["begun"] or day_and_time(event),
-                "task": event.task,
-                "profile": event.profile,
-                "model": event.model,
-                "outcome": "",
-                "tone": "idle",
-                "text": "",
-            }
+            self.run.update(
+                begun=self.run["begun"] or day_and_time(event),
+                task=event.task,
+                profile=event.profile,
+                model=event.model,
+                outcome="",
+                tone="idle",
+                text="",
+            )
         elif isinstance(event, EndRecord):
             self.run["sums"].update(times)
-            self.run |= {"outcome": event.outcome, "text": event.text, "refusals": event.refusals}
-            self.run["tone"] = OUTCOMES.get(event.outcome, OUTCOMES["error"]).tone
+            tone = OUTCOMES.get(event.outcome, OUTCOMES["error"]).tone
+            self.run.update(
+                outcome=event.outcome, text=event.text, refusals=event.refusals, tone=tone
+            )
         elif self.run["begun"]:
             self._enter(event, times)
         self.run["number"] += 1  # a page that asks meanwhile is told the item the next time
@@ -18876,8 +18874,6 @@ class Stats:
                 "act": record.act or 0.0,
                 "settle": (record.settle_ms or 0) / 1000,
             }
-            if record.refused:
-                self._refused_in = record.turn
             item["hits"] = [
                 hit
                 for hit in record.targets or ()
@@ -18886,7 +18882,11 @@ class Stats:
             ]
         elif isinstance(record, ActionRecord):
             lost = record.tool == "no_call" or record.changed is False
-            refused = self._refused_in == record.turn
+            refused = False  # whether an act of this turn was
+            for earlier in reversed(self.items):
+                if refused or earlier["turn"] != record.turn:
+                    break
+                refused = earlier["sums"].get("refused", 0) > 0
             sums["wasted"] = int(lost or refused)
             sums["unproven"] = int(record.unproven or False)
             sums["led"] = int(record.way is not None and not refused)
@@ -22605,8 +22605,9 @@ def ask_about_table(run: Run, table: Table) -> None:
     What an act risks is told by what was done first, never by what stands in a row.
     """
     found: dict[str, list[str]] = {}
+    foreseen = set()
     config = replace(run.config, dry_run=True, controls="off")  # nothing is looked at, nor done
-    hands = replace(run.actuator, config=config, typed=Typed(), foreseen=set())
+    hands = replace(run.actuator, config=config, typed=Typed())
     steps = []
     for step in table.steps:
         there = field_of(run, step)
@@ -22625,7 +22626,9 @@ def ask_about_table(run: Run, table: Table) -> None:
         named = {"text": f"{{{step.value}}}"} if step.value and step.act.text else {}
         risks = found.setdefault(f"{step.act.with_args(**named).in_words()} in {place[0]!r}", [])
         for act in acts:
-            risks += hands.foresee(act, window, control, site)
+            attempt = hands.foresee(act, window, control, site)
+            risks += attempt.risks
+            foreseen |= hands.risks_of_way(attempt)
     risky = [f"{act} ({', '.join(dict.fromkeys(risks))})" for act, risks in found.items() if risks]
     each = f"of each: {'; '.join(risky) or 'nothing risky'}"
     what = each if table.steps else "the first one is done by the model"
@@ -22638,11 +22641,11 @@ def ask_about_table(run: Run, table: Table) -> None:
     told += f" What a check quotes is empty, and proves nothing, in row {rows}." if void else ""
     run.logger.say(told, 0)
     if risky or (table.steps and _person_is_there() and run.config.confirm != "never"):
-        switch = "; ".join(sorted({risk for _, risk, _ in hands.foreseen}))
+        switch = "; ".join(sorted({risk for _, risk, _ in foreseen}))
         question = f"{told} Allow for all {len(table.rest)}? [y/N]"
         if not run.actuator.put(run.actuator.person.allows, question, switch):
             raise AgentError("The rows were not allowed; nothing was done for them.")
-    run.actuator.foreseen = hands.foreseen
+    run.actuator.foreseen = foreseen
 
 
 def whole_words(text: str) -> str:

@@ -63,7 +63,7 @@ ROWS = (
     ("rows-before", "Rows", "a file proves nothing that it held before", "RowRepeat.is_there", "if one not in self.held", "if True"),
     ("rows-earlier", "Rows", "a row that may be there is not entered again", "take_earlier", "in KNOWN", "in THERE"),
     ("rows-table", "Rows", "a row of another table is not over for being done there", "take_earlier", "if answer is None and source != file:", "if False:"),
-    ("rows-foreseen", "Rows", "one yes is for what was shown, in all rows", "ask_about_table", "run.actuator.foreseen = hands.foreseen", "pass"),
+    ("rows-foreseen", "Rows", "one yes is for what was shown, in all rows", "ask_about_table", "run.actuator.foreseen = foreseen", "pass"),
     ("rows-bound", "Rows", "a column that no step takes for sure ends the table", "learn", "    if lost:", "    if not lost:"),
     ("rows-parts", "Rows", "a part of a cell is typed for no other row", "learn", "if has_part and not step.value:", "if False:"),
     ("rows-cell", "Rows", "a cell permits nothing", "end_of_row", "run.progress = Progress(", "run.actuator.task = with_texts(run.actuator.task, row.values)\n        run.progress = Progress("),
