@@ -1605,6 +1605,11 @@ class ResultRecord(Record, kind="result"):
 class ActionRecord(Record, kind="action"):
     """Is one turn of the acting role as memory keeps it; `tool` is the model's name for it."""
 
+    # The result of an act that a run ended in, once that is resumed.
+    LOST: ClassVar = (
+        "Unknown: the program ended in the middle of it, so look before doing it again."
+    )
+
     tool: str = ""
     args: str = ""
     result: str = ""
@@ -14605,7 +14610,6 @@ class Progress(StateRecord):
     # A journal keeps the fields of StateRecord, with which a resumed run goes on, and not these.
     task: str = ""
     memory: AgentMemory = AgentMemory()
-    lost: str = ""  # of a resumed run, what is told of an act that nobody knows the end of
     waiting_since: float | None = None  # the clock's seconds at the first wait without progress
     first: int = 0  # the turn before the first one of this task
     began: float = 0.0  # when the turn did
@@ -16312,9 +16316,7 @@ def resume(run: Run) -> None:
     run.logger.say(" ".join([sentence, *journal.left_out]))
     run.actuator.return_to(last)
     if pending:
-        unknown = "Unknown: the program ended in the middle of it, so look before doing it again."
-        progress.lost = unknown
-        lost = ActionRecord(pending.tool, shown_args(pending.args), unknown)
+        lost = ActionRecord(pending.tool, shown_args(pending.args), ActionRecord.LOST)
         note_action(run, lost)
 
 
@@ -17347,7 +17349,8 @@ class Story(Loop):
         self.said = ""  # the model's last reply
         self.told: JsonDict = {**EMPTY_STORY}  # its last story
         self.frame: Frame | None = None  # what the model has seen last
-        self.notes = [run.progress.lost] if run.progress.lost else []  # that it is told next
+        last = run.progress.memory.get_last_action_for_validation().result
+        self.notes = [last] if last == ActionRecord.LOST else []  # that it is told next
         # Of the present turn: `asked` actions as written with what `became` of them, and boxes
         # that are drawn.
         self.asked: list[JsonDict] = []
@@ -18988,7 +18991,7 @@ def follow_run(logger: ExecutionLogger) -> Stats:
             except AgentError as error:  # the run does not end because of it
                 stats.report = str(error)
 
-    logger.listeners += [stats.take, leave_report]
+    logger.listeners.extend((stats.take, leave_report))
     return stats
 
 
@@ -20941,7 +20944,6 @@ class Terminal:
         self.last_row = ""  # of a turn
         # That wait to be printed, and what waits for them; an empty one is the last.
         self.lines = Queue[str | Callable[[], None]]()
-        self._erase = ""  # what removes the live line, if there is one
         self._doing = ("", 0.0)  # what goes on, and since when; replaced as a whole by a thread
         self.live = bool(sys.stdout and sys.stdout.isatty()) and os.environ.get("TERM") != "dumb"
         if self.live and sys.platform == "win32":
@@ -21133,12 +21135,14 @@ class Terminal:
     def _print(self) -> None:
         pause_s = LIVE_EVERY_S if self.live else PIPE_QUIET_S
         told: object = None  # what goes on, once a line that stays has said so
+        erase = ""  # what removes the live line, if there is one
         said: str | Callable[[], None] = "..."
         while said:
             try:
                 said = self.lines.get(timeout=pause_s)
                 if isinstance(said, str):
-                    self._write(said, "")
+                    self._write(erase + said)
+                    erase = ""
                 else:
                     said()
                 self.lines.task_done()
@@ -21148,16 +21152,16 @@ class Terminal:
                 lasts_s = self.clock.now() - since
                 if not self.live:
                     if text and self.level and doing is not told:
-                        self._write(f"...   {text}, {lasts_s:.0f} s so far\n", "")
+                        self._write(f"...   {text}, {lasts_s:.0f} s so far\n")
                     told = doing
                 elif text and (self.level or self.bar()):
                     line = f"      {self.bar()}{text}, {lasts_s:.0f} s   {self.watch()}"
-                    self._write(line[: row_width()], "\r\x1b[K")
+                    self._write(erase + line[: row_width()])
+                    erase = "\r\x1b[K"
 
-    def _write(self, text: str, erase: str) -> None:
+    def _write(self, text: str) -> None:
         with suppress(OSError, ValueError):
-            print(self._erase + text, end="", flush=True)
-            self._erase = erase
+            print(text, end="", flush=True)
 
     def _end(self, printer: threading.Thread) -> None:
         self.lines.put("")
