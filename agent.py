@@ -8326,10 +8326,11 @@ class Hands:
     allowed: tuple[tuple[object, ...], float] = ((), 0.0)
     told: set[str] = field(default_factory=set)  # what the person is told once
     strange: int = 0  # pauses in a row without a sign of mouse or keys
-    _mouse_was: Point | None = None
     _sent: int = 0  # input events of the present act
     _clicked: tuple[Point, float] | None = None  # where a button was let go of last, and when
-    _mouse_at: Point | None = None  # where the mouse must be in the middle of an act
+    # Where the mouse was last: in the middle of an act it must be there, and later the person moved
+    # it if it is not.
+    _mouse_at: Point | None = None
 
     def __post_init__(self) -> None:
         self.blocked = blocked_chords(self.config)
@@ -8399,7 +8400,7 @@ class Hands:
         if not names:
             return
         if not VK_MAP.keys().isdisjoint(held):
-            self._mouse_at = None
+            self._mouse_at = self.desktop.cursor()
             self._down(self.desktop.key, "ctrl", None)  # Alt or Win that goes up alone opens a menu
             self.release()
         for name in filter(VK_MAP.get, self.desktop.held_keys()):
@@ -8715,8 +8716,8 @@ class Actuator(Hands):
             finally:
                 self.last_own = self.clock.now()
                 self.release()
-                if self.strange:  # from now on what is seen of mouse and keys is the person's
-                    self.used_by_hand()
+                if self.strange:  # from now on what is seen of keys is the person's
+                    self.desktop.keys_used()
         except (ToolError, Win32Error) as error:
             return Deed(act, str(error), "half-way" if self._sent else "failed", error.kind)
         self.moved_last = act.name == "move"
@@ -8752,11 +8753,11 @@ class Actuator(Hands):
         return attempt
 
     def used_by_hand(self) -> bool:
-        """Tells whether mouse or keys were used since this was asked last."""
+        """Tells whether mouse or keys were used since an act, or since this was asked last."""
         with suppress(Win32Error):
-            before = self._mouse_was
-            self._mouse_was = self.desktop.cursor()
-            return self.desktop.keys_used() or self._mouse_was != before
+            before = self._mouse_at
+            self._mouse_at = self.desktop.cursor()
+            return self.desktop.keys_used() or self._mouse_at != before
         return True
 
     def settled(self) -> None:
