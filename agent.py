@@ -370,6 +370,8 @@ class Frame:
     window: Window | None = None
     # The working area, where it shows a part of that only.
     whole: Rect | None = None
+    # Where the pointer is drawn, of a frame that was kept.
+    pointer: Rect = Rect(0, 0, 0, 0)
 
     @property
     def rect(self) -> Rect:
@@ -799,13 +801,14 @@ class Secrets:
         hidden: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.values = {**values}
-        self._names: dict[str, str] = {}  # what stands for a value
-        self._finder = re.compile("")
+        # What stands for each value, and what finds them, as groups in this order.
+        self._hidden: tuple[dict[str, str], re.Pattern[str]] = ({}, re.compile(""))
         self.hide_more([*hidden.items(), *values.items()])
 
     def hide_more(self, named: Iterable[tuple[str, str]]) -> None:
         """Hides these values, too, each behind its name."""
-        found = {value: f"{{{{{name}}}}}" for name, value in named} | self._names
+        known, _ = self._hidden
+        found = {value: f"{{{{{name}}}}}" for name, value in named} | known
         # The longest first: a part of another must not tear it apart.
         names = {value: found[value] for value in sorted(found, key=len, reverse=True)}
         either = []  # of all spellings of each
@@ -825,8 +828,7 @@ class Secrets:
                         gap += 8  # such as a backslash that was written twice, twice
                 pattern += f"{_BETWEEN}{{0,{gap - 3}}}"  # the value's own last signs
             either.append(f"({pattern})")
-        self._names = names
-        self._finder = re.compile("|".join(either), re.IGNORECASE)
+        self._hidden = (names, re.compile("|".join(either), re.IGNORECASE))
 
     def fill(self, text: str) -> str:
         """Returns the text with values for names; only the actuator may have that."""
@@ -838,7 +840,8 @@ class Secrets:
 
     def hide(self, value: Any) -> Any:
         """Returns a text, or data as JSON knows it, with names for values."""
-        if not self._names:  # as in most runs
+        names, finder = self._hidden
+        if not names:  # as in most runs
             return value
         if isinstance(value, Mapping):
             return {self.hide(key): self.hide(item) for key, item in value.items()}
@@ -848,12 +851,12 @@ class Secrets:
             return value
         image = IMAGE_DATA.match(value)
         begin = image.end() if image else 0
-        names = [*self._names.values()]
-        text = self._finder.sub(lambda found: names[(found.lastindex or 0) - 1], value[begin:])
+        shown = [*names.values()]
+        text = finder.sub(lambda found: shown[(found.lastindex or 0) - 1], value[begin:])
         text = value[:begin] + text
         # Without the beginnings of values that `cut` left. A shorter one stays: whether it is
         # hidden would tell how a value begins.
-        for spelling, name in self._names.items() if CUT in text else ():
+        for spelling, name in names.items() if CUT in text else ():
             for length in range(len(spelling) - 1, SECRET_CHARS_SAFE - 1, -1):
                 text = text.replace(spelling[:length] + CUT, name + CUT)
         return text
@@ -1614,6 +1617,11 @@ class ResultRecord(Record, kind="result"):
 @dataclass
 class ActionRecord(Record, kind="action"):
     """Is one turn of the acting role as memory keeps it; `tool` is the model's name for it."""
+
+    # The result of an act that a run ended in, once that is resumed.
+    LOST: ClassVar = (
+        "Unknown: the program ended in the middle of it, so look before doing it again."
+    )
 
     tool: str = ""
     args: str = ""
@@ -8380,23 +8388,23 @@ class Hands:
     moved_last: bool = False  # its last act did nothing else
     typed: Typed = Typed()
     secret_places: dict[int, SecretRecord] = field(default_factory=dict)  # where one was typed
-    used_frame: int = 0  # the last that was acted on
     # What the last yes is for, until it is done, and how long.
     allowed: tuple[tuple[object, ...], float] = ((), 0.0)
     told: set[str] = field(default_factory=set)  # what the person is told once
     strange: int = 0  # pauses in a row without a sign of mouse or keys
-    _mouse_was: Point | None = None
     _sent: int = 0  # input events of the present act
-    _let_go_at: float = -1e9
-    _pressed_last: Point | None = None
-    _mouse_at: Point | None = None  # where the mouse must be in the middle of an act
+    _clicked: tuple[Point, float] | None = None  # where a button was let go of last, and when
+    # Where the mouse was last: in the middle of an act it must be there, and later the person moved
+    # it if it is not.
+    _mouse_at: Point | None = None
 
     def __post_init__(self) -> None:
         self.blocked = blocked_chords(self.config)
         self.began = self.clock.now()
         self.last_own = self.began  # when its own last input ended; later input is the person's
         self.act_times = deque[float](maxlen=self.config.acts_per_minute)
-        self.attempt: Attempt  # the present act, behind its gates
+        # The last act that passed its gates, which is the present one while the hands move.
+        self.attempt = Attempt(Act("", {}, ToolCall("", {})), NO_LOOK.frame)
         # Keys and buttons that are down; let go of on every way out.
         self._pressed: list[tuple[Switch, str]] = []
 
@@ -8458,7 +8466,7 @@ class Hands:
         if not names:
             return
         if not VK_MAP.keys().isdisjoint(held):
-            self._mouse_at = None
+            self._mouse_at = self.desktop.cursor()
             self._down(self.desktop.key, "ctrl", None)  # Alt or Win that goes up alone opens a menu
             self.release()
         for name in filter(VK_MAP.get, self.desktop.held_keys()):
@@ -8498,23 +8506,26 @@ class Hands:
             )
         # No double click comes of two acts. The wait is before the mouse moves there, or the person
         # could move it away meanwhile.
-        if self._pressed_last and near(first, self._pressed_last):
-            again_at = self._let_go_at + self.desktop.double_click_ms() / 1000 + 0.05
+        if self._clicked and near(first, self._clicked[0]):
+            again_at = self._clicked[1] + self.desktop.double_click_ms() / 1000 + 0.05
             self.clock.sleep(max(0.0, again_at - self.clock.now()))
-        self._pressed_last = last
         self.move(args)
-        for _ in range(times):
-            self._down(self.desktop.button, button, self.desktop.window_at(self.desktop.cursor()))
-            self.clock.sleep(PRESS_S)
-            if first != last:
-                steps = self.config.drag_steps
-                for step in range(1, steps + 1):
-                    x = first.x + (last.x - first.x) * step // steps
-                    y = first.y + (last.y - first.y) * step // steps
-                    self._move(Point(x, y))
-                    self.clock.sleep(DRAG_STEP_S)
-                self.clock.sleep(DRAG_STEP_S)  # targets look at the place only after a short rest
-            self._up(self.desktop.button, button)
+        try:
+            for _ in range(times):
+                at = self.desktop.window_at(self.desktop.cursor())
+                self._down(self.desktop.button, button, at)
+                self.clock.sleep(PRESS_S)
+                if first != last:
+                    steps = self.config.drag_steps
+                    for step in range(1, steps + 1):
+                        x = first.x + (last.x - first.x) * step // steps
+                        y = first.y + (last.y - first.y) * step // steps
+                        self._move(Point(x, y))
+                        self.clock.sleep(DRAG_STEP_S)
+                    self.clock.sleep(DRAG_STEP_S)  # targets look there only after a short rest
+                self._up(self.desktop.button, button)
+        finally:  # else it is let go of behind this
+            self._clicked = (last, self.clock.now())
 
     def scroll(self, args: JsonDict, direction: int = -1, horizontal: bool = False) -> None:
         """Turns the wheel as far as the act says, or by `scroll_ticks`; 1 is up, -1 is down."""
@@ -8664,7 +8675,6 @@ class Hands:
         switch(name, True)
 
     def _up(self, switch: Switch, name: str) -> None:
-        self._let_go_at = self.clock.now()
         switch(name, False)
         self._pressed.remove((switch, name))
 
@@ -8760,7 +8770,6 @@ class Actuator(Hands):
         self._sent = 0
         try:
             self._mouse_at = attempt.mouse or self.desktop.cursor()
-            self.used_frame = frame.number
             if not self.act_times:  # what is there now no act of this run has opened
                 there = [document_in(window, None)[:2] for window in self.desktop.windows()]
                 self.typed = replace(self.typed, strange=frozenset(there))
@@ -8773,8 +8782,8 @@ class Actuator(Hands):
             finally:
                 self.last_own = self.clock.now()
                 self.release()
-                if self.strange:  # from now on what is seen of mouse and keys is the person's
-                    self.used_by_hand()
+                if self.strange:  # from now on what is seen of keys is the person's
+                    self.desktop.keys_used()
         except (ToolError, Win32Error) as error:
             return Deed(act, str(error), "half-way" if self._sent else "failed", error.kind)
         self.moved_last = act.name == "move"
@@ -8801,21 +8810,20 @@ class Actuator(Hands):
 
     def foresee(
         self, act: Act, window: Window, target: Control, inside: Sequence[Control]
-    ) -> Sequence[str]:
-        """Returns what an act of a way risks there; what it leaves is there for the next one."""
+    ) -> Attempt:
+        """Judges an act of a way there; what it leaves is there for the next one."""
         attempt = Attempt(act, NO_LOOK.frame, window, [window], self.typed, self.task)
         attempt = replace(attempt, controls=[target], focused=target, inside=inside)
         attempt = judged(attempt, self.config, apart=True)
         self.typed = self.typed.after(attempt, window)
-        self.foreseen |= self.risks_of_way(attempt)
-        return attempt.risks
+        return attempt
 
     def used_by_hand(self) -> bool:
-        """Tells whether mouse or keys were used since this was asked last."""
+        """Tells whether mouse or keys were used since an act, or since this was asked last."""
         with suppress(Win32Error):
-            before = self._mouse_was
-            self._mouse_was = self.desktop.cursor()
-            return self.desktop.keys_used() or self._mouse_was != before
+            before = self._mouse_at
+            self._mouse_at = self.desktop.cursor()
+            return self.desktop.keys_used() or self._mouse_at != before
         return True
 
     def settled(self) -> None:
@@ -8945,7 +8953,7 @@ def gate_names(actuator: Actuator, attempt: Attempt) -> Attempt:
 
 def gate_fresh_frame(actuator: Actuator, attempt: Attempt) -> Attempt:
     """Lets one act of a frame pass, while the monitors are as they were for its places."""
-    if attempt.frame.number <= actuator.used_frame:
+    if attempt.frame.number <= actuator.attempt.frame.number:
         raise ToolError("The screen was not looked at since the last action.", "stale_frame")
     if actuator.desktop.screen() != attempt.frame.screen:
         raise ToolError("The screen's size or monitors changed since the last look.", "stale_frame")
@@ -12393,7 +12401,7 @@ class ExecutionLogger:
     ) -> None:
         self.folder = old or _new_run_folder(Path(config.dump_dir))
         self._most = config.keep_megabytes << 20 or math.inf
-        self._size = 0
+        self._left = self._most  # bytes
         self._full = False  # whether it was said so
         self.hide = hide  # secrets in a text or in JSON data
         self.turn = 0  # of a record that names none
@@ -12435,9 +12443,9 @@ class ExecutionLogger:
     def save_screenshot(self, name: str, png: bytes) -> str:
         """Keeps a picture under a path in the run's folder, or a bare name; returns the path."""
         path = name if "." in name else f"screenshots/{name}.png"
-        if self._size < self._most:
+        if self._left > 0:
             self.say(f"SAVED {path}", 2)
-            self._size += len(png)
+            self._left -= len(png)
             with self._writing():
                 (self.folder / path).parent.mkdir(exist_ok=True)
                 patiently(partial(in_run(self.folder, path).write_bytes, png))
@@ -12453,9 +12461,9 @@ class ExecutionLogger:
 
     def _write(self, stream: IO[str], text: str) -> None:
         # What texts fill beyond the limit ends the run, whose end is still told.
-        self._size += len(text)
-        if self._size > self._most * 9 / 8:
-            self._most = math.inf
+        self._left -= len(text)
+        if self._left < -self._most / 8:
+            self._left = math.inf
             raise AgentError(
                 f"The run's folder {self.folder} has grown beyond keep_megabytes; raise it."
             )
@@ -12886,7 +12894,7 @@ class Session(Asker):
             self.full = reply.trouble in ("context", "full")
         self._failures = 0
         if acting:
-            self._hints = []
+            self._hints.clear()
         return reply
 
     def remind(self, hint: str) -> None:
@@ -13229,7 +13237,6 @@ class Eyes:
         # ... and the frame before that, until it is known what it changed.
         self._before: dict[int, Frame] = {}
         self.picture: Size | None = None  # the size of pictures, where a grammar decides on it
-        self.pointer = NOWHERE  # where it is drawn in the last look
         # The middle of the next look, if it is a closer one, and the size of its picture, if not as
         # usual.
         self._next: tuple[Point | None, Size | None] = (None, None)
@@ -13299,11 +13306,11 @@ class Eyes:
     ) -> tuple[Look, LookRecord]:
         """Saves a frame, with the `hidden` places of the screen greyed; gives what tells of it."""
         window = frame.window or Window(0, "")
-        self.pointer = difference(frame.clean, frame.pixels, frame.width, carets=0) or NOWHERE
+        pointer = difference(frame.clean, frame.pixels, frame.width, carets=0) or NOWHERE
         canvas = Canvas(frame.width, frame.height, frame.pixels)
         for box in hidden:
             canvas.fill(box.scaled(frame.area, frame.rect), SECRET_GREY)
-        frame = replace(frame, pixels=bytes(canvas.pixels))
+        frame = replace(frame, pixels=bytes(canvas.pixels), pointer=pointer)
         looked = self.clock.now()
         png = png or encode_png(frame.pixels, frame.width, frame.height)
         self.logger.tell(Shown(png))
@@ -13319,7 +13326,7 @@ class Eyes:
             part=frame.area if frame.whole else NOWHERE,
             # Our own console's says how we were started, which is not the task's.
             title="" if window.own else window.title,
-            pointer=self.pointer,
+            pointer=pointer,
         )
         sent = base64.b64encode(png) if self.actuator.config.vision else b""
         return Look(frame, png, sent, path), record
@@ -14317,7 +14324,7 @@ def recorded_way(folder: Path, after: int = 0, until: int = sys.maxsize) -> Way:
             look = record
             if mouse and not any(look.pointer):  # of an older version, which did not tell it
                 at = to_point(mouse, Rect(0, 0, look.width, look.height))
-                look.pointer = square_around(at, POINTER_REACH)
+                look = replace(look, pointer=square_around(at, POINTER_REACH))
             if not any(look.part):
                 settings["screen_capture_w"] = look.width
                 settings["screen_capture_h"] = look.height
@@ -14514,7 +14521,7 @@ def refuse_other_pixels(step: Step, place: Place) -> None:
         raise ToolError("the screen has another size")
     now = bytearray(frame.pixels)
     now[3::4] = bytes(len(now) // 4)  # which say nothing, and no PNG keeps
-    spared = [place.eyes.pointer, Rect(*step.look.pointer)]
+    spared = [frame.pointer, Rect(*step.look.pointer)]
     part = part_aimed_at(step.act, frame)
     if step.place != NO_PLACE:
         part = part.union(Rect(*step.place.window)).intersection(frame.rect)
@@ -14599,15 +14606,15 @@ def way_for(root: Path, task: str, again: bool = False, is_valued: bool = False)
                 unfinished = unfinished or folder.name
             elif completed and (by_hand or not (found or is_over)):
                 way = recorded_way(folder, until=sys.maxsize if all(is_own) else end.turn)
-                way.checks = [str(ruling.get("check")) for ruling in vars(end)["checks"]]
-                way.ended = end.time
+                checks = [str(ruling.get("check")) for ruling in vars(end)["checks"]]
+                way = replace(way, checks=checks, ended=end.time)
                 if by_hand:
-                    way.steps = [
+                    steps = [
                         step.aimed_at(repairs.get((folder.name, step.act.way), step.target))
                         for step in way.steps
                     ]
-                    return way
-                found = way if way.checks and can_be_joined(way) else None
+                    return replace(way, steps=steps)
+                found = way if checks and can_be_joined(way) else None
             for record in ways:
                 is_over = is_over or record.disproved
                 if completed and record.control:
@@ -14646,18 +14653,16 @@ HISTORY_MOST = 200  # active actions
 SNAPSHOTS_MOST = 10
 
 
-@dataclass
+@dataclass(frozen=True)
 class AgentMemory:
     """Keeps what was done: the latest actions, and what stands for archived ones."""
 
-    all_snapshots: tuple[MemorySnapshot, ...] = ()
-    active_history: list[ActionRecord] = field(default_factory=list)
+    all_snapshots: Sequence[MemorySnapshot] = ()
+    active_history: Sequence[ActionRecord] = ()
 
-    def apply_compression(self, snapshot: MemorySnapshot) -> None:
-        self.active_history = [
-            record for record in self.active_history if record.turn not in snapshot.turns
-        ]
-        self.all_snapshots = (*self.all_snapshots, snapshot)[-SNAPSHOTS_MOST:]
+    def apply_compression(self, snapshot: MemorySnapshot) -> AgentMemory:
+        active = [record for record in self.active_history if record.turn not in snapshot.turns]
+        return AgentMemory([*self.all_snapshots, snapshot][-SNAPSHOTS_MOST:], active)
 
     def get_last_action_for_validation(self) -> ActionRecord:
         return self.active_history[-1] if self.active_history else ActionRecord()
@@ -14708,8 +14713,7 @@ class Progress(StateRecord):
 
     # A journal keeps the fields of StateRecord, with which a resumed run goes on, and not these.
     task: str = ""
-    memory: AgentMemory = field(default_factory=AgentMemory)
-    lost: str = ""  # of a resumed run, what is told of an act that nobody knows the end of
+    memory: AgentMemory = AgentMemory()
     waiting_since: float | None = None  # the clock's seconds at the first wait without progress
     first: int = 0  # the turn before the first one of this task
     began: float = 0.0  # when the turn did
@@ -14741,16 +14745,17 @@ class Progress(StateRecord):
         is_next = getattr(record, "is_next", None)
         if isinstance(record, RunRecord) and (is_next or record.task != self.task):
             if self.task:
-                self.memory.apply_compression(MemorySnapshot(f"An earlier task: {self.task}"))
+                earlier = MemorySnapshot(f"An earlier task: {self.task}")
+                self.memory = self.memory.apply_compression(earlier)
             fresh = StateRecord(plan=self.plan, trail=self.trail)
             vars(self).update(vars(fresh))
             self.task = record.task
             self.first = latest
         if isinstance(record, ActionRecord):
-            self.memory.active_history.append(record)
-            del self.memory.active_history[:-HISTORY_MOST]
+            active = [*self.memory.active_history, record][-HISTORY_MOST:]
+            self.memory = replace(self.memory, active_history=active)
         elif isinstance(record, MemorySnapshot):
-            self.memory.apply_compression(record)
+            self.memory = self.memory.apply_compression(record)
         elif isinstance(record, StateRecord):
             vars(self).update(vars(record))
             self.done_when = clean_checks(self.done_when)
@@ -15013,7 +15018,7 @@ def refuse_replaced(run: Run, act: Act, seen: Frame, now: Frame | None = None) -
     progress = run.progress
     age_s = run.clock.now() - seen.taken_at
     by_name = not act.args.keys().isdisjoint(("name", "title"))  # a program, a window
-    if by_name or age_s < PICTURE_GOOD_S or seen.number <= run.actuator.used_frame:
+    if by_name or age_s < PICTURE_GOOD_S or seen.number <= run.actuator.attempt.frame.number:
         return
     now = now or run.eyes.again(seen)
     part = part_aimed_at(act, seen)
@@ -16420,9 +16425,7 @@ def resume(run: Run) -> None:
     run.logger.say(" ".join([sentence, *journal.left_out]))
     run.actuator.return_to(last)
     if pending:
-        unknown = "Unknown: the program ended in the middle of it, so look before doing it again."
-        progress.lost = unknown
-        lost = ActionRecord(pending.tool, shown_args(pending.args), unknown)
+        lost = ActionRecord(pending.tool, shown_args(pending.args), ActionRecord.LOST)
         note_action(run, lost)
 
 
@@ -16862,8 +16865,10 @@ class TwoAgents(Loop):
 
         So a request is shorter; the journal has all.
         """
-        memory = self.run.progress.memory
-        memory.all_snapshots = memory.all_snapshots[len(memory.all_snapshots) // 2 :]
+        progress = self.run.progress
+        memory = progress.memory
+        kept = memory.all_snapshots[len(memory.all_snapshots) // 2 :]
+        progress.memory = replace(memory, all_snapshots=kept)
         active = len(memory.active_history)
         if active > 1:
             archive_by_itself(self.run, active // 2)
@@ -17453,7 +17458,8 @@ class Story(Loop):
         self.said = ""  # the model's last reply
         self.told: JsonDict = {**EMPTY_STORY}  # its last story
         self.frame: Frame | None = None  # what the model has seen last
-        self.notes = [run.progress.lost] if run.progress.lost else []  # that it is told next
+        last = run.progress.memory.get_last_action_for_validation().result
+        self.notes = [last] if last == ActionRecord.LOST else []  # that it is told next
         # Of the present turn: `asked` actions as written with what `became` of them, and boxes
         # that are drawn.
         self.asked: list[JsonDict] = []
@@ -18929,7 +18935,6 @@ class Stats:
         self.items: deque[JsonDict] = deque(maxlen=most)
         self.report = "no report could be written"  # or where it is, once the run has ended
         self._last: Record = RunRecord()  # the last one but those of the state
-        self._refused_in = -1  # the turn in which an act was refused last
 
     def take(self, event: Event) -> None:
         if not isinstance(event, Record) or isinstance(event, (StateRecord, PlaceRecord)):
@@ -18939,19 +18944,21 @@ class Stats:
         if self._last.kind == "request":
             times["model"] = times["seconds"]
         if isinstance(event, RunRecord):
-            self.run |= {
-                "begun": self.run["begun"] or day_and_time(event),
-                "task": event.task,
-                "profile": event.profile,
-                "model": event.model,
-                "outcome": "",
-                "tone": "idle",
-                "text": "",
-            }
+            self.run.update(
+                begun=self.run["begun"] or day_and_time(event),
+                task=event.task,
+                profile=event.profile,
+                model=event.model,
+                outcome="",
+                tone="idle",
+                text="",
+            )
         elif isinstance(event, EndRecord):
             self.run["sums"].update(times)
-            self.run |= {"outcome": event.outcome, "text": event.text, "refusals": event.refusals}
-            self.run["tone"] = OUTCOMES.get(event.outcome, OUTCOMES["error"]).tone
+            tone = OUTCOMES.get(event.outcome, OUTCOMES["error"]).tone
+            self.run.update(
+                outcome=event.outcome, text=event.text, refusals=event.refusals, tone=tone
+            )
         elif self.run["begun"]:
             self._enter(event, times)
         self.run["number"] += 1  # a page that asks meanwhile is told the item the next time
@@ -18979,8 +18986,6 @@ class Stats:
                 "act": record.act or 0.0,
                 "settle": (record.settle_ms or 0) / 1000,
             }
-            if record.refused:
-                self._refused_in = record.turn
             item["hits"] = [
                 hit
                 for hit in record.targets or ()
@@ -18989,7 +18994,11 @@ class Stats:
             ]
         elif isinstance(record, ActionRecord):
             lost = record.tool == "no_call" or record.changed is False
-            refused = self._refused_in == record.turn
+            refused = False  # whether an act of this turn was
+            for earlier in reversed(self.items):
+                if refused or earlier["turn"] != record.turn:
+                    break
+                refused = earlier["sums"].get("refused", 0) > 0
             sums["wasted"] = int(lost or refused)
             sums["unproven"] = int(record.unproven or False)
             sums["led"] = int(record.way is not None and not refused)
@@ -19091,7 +19100,7 @@ def follow_run(logger: ExecutionLogger) -> Stats:
             except AgentError as error:  # the run does not end because of it
                 stats.report = str(error)
 
-    logger.listeners += [stats.take, leave_report]
+    logger.listeners.extend((stats.take, leave_report))
     return stats
 
 
@@ -21044,7 +21053,6 @@ class Terminal:
         self.last_row = ""  # of a turn
         # That wait to be printed, and what waits for them; an empty one is the last.
         self.lines = Queue[str | Callable[[], None]]()
-        self._erase = ""  # what removes the live line, if there is one
         self._doing = ("", 0.0)  # what goes on, and since when; replaced as a whole by a thread
         self.live = bool(sys.stdout and sys.stdout.isatty()) and os.environ.get("TERM") != "dumb"
         if self.live and sys.platform == "win32":
@@ -21236,12 +21244,14 @@ class Terminal:
     def _print(self) -> None:
         pause_s = LIVE_EVERY_S if self.live else PIPE_QUIET_S
         told: object = None  # what goes on, once a line that stays has said so
+        erase = ""  # what removes the live line, if there is one
         said: str | Callable[[], None] = "..."
         while said:
             try:
                 said = self.lines.get(timeout=pause_s)
                 if isinstance(said, str):
-                    self._write(said, "")
+                    self._write(erase + said)
+                    erase = ""
                 else:
                     said()
                 self.lines.task_done()
@@ -21251,16 +21261,16 @@ class Terminal:
                 lasts_s = self.clock.now() - since
                 if not self.live:
                     if text and self.level and doing is not told:
-                        self._write(f"...   {text}, {lasts_s:.0f} s so far\n", "")
+                        self._write(f"...   {text}, {lasts_s:.0f} s so far\n")
                     told = doing
                 elif text and (self.level or self.bar()):
                     line = f"      {self.bar()}{text}, {lasts_s:.0f} s   {self.watch()}"
-                    self._write(line[: row_width()], "\r\x1b[K")
+                    self._write(erase + line[: row_width()])
+                    erase = "\r\x1b[K"
 
-    def _write(self, text: str, erase: str) -> None:
+    def _write(self, text: str) -> None:
         with suppress(OSError, ValueError):
-            print(self._erase + text, end="", flush=True)
-            self._erase = erase
+            print(text, end="", flush=True)
 
     def _end(self, printer: threading.Thread) -> None:
         self.lines.put("")
@@ -22708,8 +22718,9 @@ def ask_about_table(run: Run, table: Table) -> None:
     What an act risks is told by what was done first, never by what stands in a row.
     """
     found: dict[str, list[str]] = {}
+    foreseen = set()
     config = replace(run.config, dry_run=True, controls="off")  # nothing is looked at, nor done
-    hands = replace(run.actuator, config=config, typed=Typed(), foreseen=set())
+    hands = replace(run.actuator, config=config, typed=Typed())
     steps = []
     for step in table.steps:
         there = field_of(run, step)
@@ -22728,7 +22739,9 @@ def ask_about_table(run: Run, table: Table) -> None:
         named = {"text": f"{{{step.value}}}"} if step.value and step.act.text else {}
         risks = found.setdefault(f"{step.act.with_args(**named).in_words()} in {place[0]!r}", [])
         for act in acts:
-            risks += hands.foresee(act, window, control, site)
+            attempt = hands.foresee(act, window, control, site)
+            risks += attempt.risks
+            foreseen |= hands.risks_of_way(attempt)
     risky = [f"{act} ({', '.join(dict.fromkeys(risks))})" for act, risks in found.items() if risks]
     each = f"of each: {'; '.join(risky) or 'nothing risky'}"
     what = each if table.steps else "the first one is done by the model"
@@ -22741,11 +22754,11 @@ def ask_about_table(run: Run, table: Table) -> None:
     told += f" What a check quotes is empty, and proves nothing, in row {rows}." if void else ""
     run.logger.say(told, 0)
     if risky or (table.steps and _person_is_there() and run.config.confirm != "never"):
-        switch = "; ".join(sorted({risk for _, risk, _ in hands.foreseen}))
+        switch = "; ".join(sorted({risk for _, risk, _ in foreseen}))
         question = f"{told} Allow for all {len(table.rest)}? [y/N]"
         if not run.actuator.put(run.actuator.person.allows, question, switch):
             raise AgentError("The rows were not allowed; nothing was done for them.")
-    run.actuator.foreseen = hands.foreseen
+    run.actuator.foreseen = foreseen
 
 
 def whole_words(text: str) -> str:

@@ -196,6 +196,22 @@ class Mouse(unittest.TestCase):
             stage.do("click")
         self.assertEqual([click.double for click in stage.world.clicks], [False, False])
 
+    def test_nor_where_the_first_was_broken_off_while_the_button_was_down(self) -> None:
+        stage = Stage()
+        failing = [agent.Win32Error("No."), None, None, None]
+        send = stage.desktop.button
+
+        def fails_once(name: str, down: bool) -> None:
+            error = None if down else failing.pop(0)
+            if error:
+                raise error
+            send(name, down)
+
+        with mock.patch.object(stage.desktop, "button", fails_once):
+            self.assertEqual(stage.attempt("click").became, "half-way")
+            stage.do("click")
+        self.assertEqual([click.double for click in stage.world.clicks], [False, False])
+
     def test_an_act_that_names_a_place_moves_there_though_the_mouse_stands_there_already(
         self,
     ) -> None:
@@ -227,6 +243,15 @@ class Mouse(unittest.TestCase):
         self.assertEqual(stage.world.clicks[-1].place, Point(600, 700))
         with mock.patch.object(stage.desktop, "cursor", side_effect=stale(stage, Point(300, 400))):
             stage.do("click_here")
+        self.assertEqual(stage.world.clicks[-1].place, Point(300, 400))
+
+    def test_one_after_a_move_that_failed_is_done_where_the_mouse_is(self) -> None:
+        stage = Stage(Rect(0, 0, 1001, 1001))
+        stage.do("move", position=[300, 400])
+        failure = mock.Mock(side_effect=agent.Win32Error("No."))
+        with mock.patch.object(stage.desktop, "move", failure):
+            self.assertEqual(stage.attempt("move", position=[600, 700]).became, "failed")
+        stage.do("click_here")
         self.assertEqual(stage.world.clicks[-1].place, Point(300, 400))
 
     def test_a_press_lasts_twenty_milliseconds(self) -> None:

@@ -203,6 +203,18 @@ class Contract:
         self.assertIn("ended in the middle of it", str(trial.requests[0]["messages"]))
         self.assertEqual(trial.inputs, [])
 
+    def test_it_is_told_too_where_the_resumed_run_ended_before_its_first_turn(self) -> None:
+        old = self.saying(WORDS)
+        old.write(record("intent", turn=3, tool="type_text", args={"text": "hello"}))
+        old.close()
+        ended = self.trial(lambda r: WORDS, self.profile, old.folder, max_steps=5)
+        ended.resume()
+        ended.close()
+        trial = self.trial(lambda r: WORDS, self.profile, old.folder, max_steps=5)
+        trial.resume()
+        trial.run()
+        self.assertIn("ended in the middle of it", str(trial.requests[0]["messages"]))
+
 
 for name in CLICK:
     globals()[name.title()] = type(name.title(), (Contract, EngineCase), {"profile": name})

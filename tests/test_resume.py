@@ -141,7 +141,7 @@ class SameState(EngineCase):
         own = {spec.name for spec in fields(agent.Progress)}
         # The task and its first turn stand in another record, the memory's actions in theirs; a wait that was
         # interrupted begins anew, since nobody waited meanwhile.
-        self.assertEqual(own - kept - UNKEPT, {"task", "memory", "lost", "waiting_since", "first"})
+        self.assertEqual(own - kept - UNKEPT, {"task", "memory", "waiting_since", "first"})
 
     def test_a_next_task_has_the_plan_of_the_one_before_and_none_of_its_checks(self) -> None:
         trial = self.trial(lambda request: PLAN)

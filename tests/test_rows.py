@@ -1517,8 +1517,9 @@ class Typed(RowsCase):
                 stage = Stage()
                 front = agent.Window(7, title, program=program, class_name="#32770")
                 typed = replace(act("type_text", text=text_there), way=1)
-                self.assertIn("file", stage.actuator.foresee(typed, front, field, [field]), title)
-                foreseen.append(stage.actuator.foreseen)
+                attempt = stage.actuator.foresee(typed, front, field, [field])
+                self.assertIn("file", attempt.risks, title)
+                foreseen.append(stage.actuator.risks_of_way(attempt))
             self.assertNotEqual(*foreseen)
 
     def test_a_yes_is_for_saving_over_what_a_field_holds_when_it_is_asked_for(self) -> None:
