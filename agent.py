@@ -10612,8 +10612,13 @@ def _called(call: object, words: Vocabulary | None = None) -> ToolCall:
     outer = json_object(call)
     inner = json_object(outer.get("function"))  # the API's: {"function": {"name", "arguments"}}
     pairs = [*outer.items(), *inner.items()]
-    names = [value for key, value in pairs if key in _NAME_KEYS and value is not inner]
-    given = [value for key, value in pairs if key in _ARGUMENT_KEYS]
+    names = []
+    given = []
+    for key, value in pairs:
+        if key in _ARGUMENT_KEYS:
+            given.append(value)
+        elif key in _NAME_KEYS and value is not inner:
+            names.append(value)
     if len(names) != 1:
         raise ReplyError("The call does not name one tool.", "invalid_json" if names else "no_call")
     if len(given) > 1 or (not given and dict(pairs).keys() - _CALL_KEYS):
@@ -12494,9 +12499,12 @@ class Inbox:
         return "" if self.answers.empty() else self.answers.get()
 
     def take_hints(self) -> list[str]:
-        # What was said to a question that had its answer by then is one, and none to the next.
-        said = (self.answers, self.hints)
-        return [queue.get() for queue in said for _ in range(queue.qsize())]
+        found = []
+        for queue in (self.answers, self.hints):
+            # What was said to a question that had its answer by then is one, and none to the next.
+            while not queue.empty():
+                found.append(queue.get())
+        return found
 
     def take_injected(self) -> str:
         """Returns a reply in the place of the model's; "" for none."""
@@ -20807,21 +20815,6 @@ class Calls(Chat):
         self.client.answer(self.told, self.picture)
 
 
-# A client's own windows are kept from what it calls.
-MCP_CONFIG = """LM Studio (mcp.json) and Claude Desktop (claude_desktop_config.json):
-{{"mcpServers": {{"desktop": {{"command": {0}, "args": {1}}}}}}}
-VS Code (.vscode/mcp.json):
-{{"servers": {{"desktop": {{"type": "stdio", "command": {0}, "args": {1}}}}}}}"""
-MCP_BLOCKED = "blocked_windows=LM Studio.exe; Claude.exe; Code.exe"
-
-
-def client_config(dump_dir: str) -> str:
-    """Returns what such a program has to be told to start this one."""
-    folder = f"dump_dir={Path(dump_dir).absolute()}"
-    words = [__file__, "--mcp", "--set", folder, "--set", MCP_BLOCKED]
-    return MCP_CONFIG.format(json.dumps(sys.executable), json.dumps(words))
-
-
 ####################################################################################################
 # Terminal - what a person sees and says while it runs
 ####################################################################################################
@@ -23165,6 +23158,14 @@ def manifest(config: Config) -> Iterator[str]:
         yield f"{kind:<19}  {' '.join(names)}"
 
 
+# What a client has to be told to start this program; its own windows are kept from what it calls.
+CLIENT_CONFIG = """LM Studio (mcp.json) and Claude Desktop (claude_desktop_config.json):
+{{"mcpServers": {{"desktop": {{"command": {0}, "args": {1}}}}}}}
+VS Code (.vscode/mcp.json):
+{{"servers": {{"desktop": {{"type": "stdio", "command": {0}, "args": {1}}}}}}}"""
+CLIENT_WINDOWS = "blocked_windows=LM Studio.exe; Claude.exe; Code.exe"
+
+
 def look_back(options: Namespace) -> Iterator[str]:
     """Yields the lines of the options that only tell something."""
     if options.version:
@@ -23188,7 +23189,9 @@ def look_back(options: Namespace) -> Iterator[str]:
         config = read_config(options)
         root = Path(config.dump_dir)
         if options.print_config:
-            yield client_config(config.dump_dir)
+            settings = [f"dump_dir={root.absolute()}", "--set", CLIENT_WINDOWS]
+            words = json.dumps([__file__, "--mcp", "--set", *settings])
+            yield CLIENT_CONFIG.format(json.dumps(sys.executable), words)
         elif options.runs:
             yield from list_runs(root)
         elif options.forget:
@@ -23331,17 +23334,6 @@ MCP_PROFILE = Profile(
 SUCCESSES = [kind for kind, ending in OUTCOMES.items() if ending.tone == "good"]
 
 
-def scenario(profile: str, number: str, file: str) -> str:
-    """Returns the task of that number; raises ConfigError if there is none."""
-    tasks = {str(at): task for at, (_, task) in enumerate(scenarios_of(profile, file), 1)}
-    if number not in tasks:
-        raise ConfigError(
-            f"There is no prepared task {number[:60]!r} of profile {profile};"
-            " --scenarios lists them."
-        )
-    return tasks[number]
-
-
 def old_run(options: Namespace, config: Config) -> tuple[Path | None, Way | None]:
     """Returns the run that is gone on with, or the acts to repeat; `options` get its task."""
     repeats = options.replay is not None
@@ -23405,7 +23397,14 @@ def start(options: Namespace, stop: Stop) -> int:
         return 0
     config = read_config(options)
     if options.scenario:
-        options.task = scenario(options.profile, options.scenario, config.scenarios_file)
+        prepared = scenarios_of(options.profile, config.scenarios_file)
+        tasks = {str(number): task for number, (_, task) in enumerate(prepared, 1)}
+        options.task = tasks.get(options.scenario)
+        if options.task is None:
+            raise ConfigError(
+                f"There is no prepared task {options.scenario[:60]!r} of profile"
+                f" {options.profile}; --scenarios lists them."
+            )
     old, way = old_run(options, config)
     # As the profile of the old run is known now, and what its repetition needs.
     config = read_config(options, recorded=way.settings if way else {})
