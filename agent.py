@@ -17445,19 +17445,43 @@ class Story(Loop):
         """Shows the model what was done, and asks for its next reply."""
         run = self.run
         progress = run.progress
+        logger = run.logger
+        inbox = run.session.inbox
         if progress.just_recovered:
             self.notes.append("The program pressed Escape and Start.")
-        image = self.marked_picture()
         if run.told_stalls:
             self.notes.append(STALLED.format(run.told_stalls, "turns"))
-        self.said = run.session.inbox.take_injected()
+        name = f"turn_{progress.turn:04d}"
+        look = run.eyes.look(f"{name}_raw.png")
+        self.frame = look.frame
+        logger.tell(
+            StageRecord(
+                stage="raw",
+                raw_png=look.screenshot,
+                observation=progress.plan,
+                bboxes=self.boxes,
+                actions=self.done,
+                asked=self.asked,
+            )
+        )
+        logger.tell(Shown(look.png, self.boxes))
+        drawn = inbox.annotated(progress.turn)  # by a page; else the program draws the marks
+        if not drawn:
+            if inbox.injects:
+                logger.say("No page sent the picture with its marks in time.", 2)
+            pixels = annotate(look.frame, progress.trail, self.boxes, self.marks)
+            drawn = encode_png(pixels, look.frame.width, look.frame.height)
+        path = logger.save_screenshot(f"{name}_annotated.png", drawn)
+        logger.tell(StageRecord(stage="annotated", annotated_png=path))
+        self.said = inbox.take_injected()
         self.silent = 0
         notes = " ".join(self.notes)
         self.notes = []
         if end or self.said:
             return
         try:
-            answer = run.session.ask_until_read(self.asking(notes, image), self.read_reply)
+            asking = self.asking(notes, base64.b64encode(drawn))
+            answer = run.session.ask_until_read(asking, self.read_reply)
         except ToolError as error:
             run.session.note_lost(error)
             return
@@ -17503,37 +17527,6 @@ class Story(Loop):
             return final_answer(cut_repetition(said))
         self.silent += 1
         raise ToolError("The reply is no story.", "no_call")
-
-    def marked_picture(self) -> bytes:
-        """Gives the screen with the marks, as base64.
-
-        A page may draw them; else the program does.
-        """
-        run = self.run
-        logger = run.logger
-        name = f"turn_{run.progress.turn:04d}"
-        look = run.eyes.look(f"{name}_raw.png")
-        self.frame = look.frame
-        logger.tell(
-            StageRecord(
-                stage="raw",
-                raw_png=look.screenshot,
-                observation=run.progress.plan,
-                bboxes=self.boxes,
-                actions=self.done,
-                asked=self.asked,
-            )
-        )
-        logger.tell(Shown(look.png, self.boxes))
-        drawn = run.session.inbox.annotated(run.progress.turn)
-        if not drawn:
-            if run.session.inbox.injects:
-                logger.say("No page sent the picture with its marks in time.", 2)
-            pixels = annotate(look.frame, run.progress.trail, self.boxes, self.marks)
-            drawn = encode_png(pixels, look.frame.width, look.frame.height)
-        path = logger.save_screenshot(f"{name}_annotated.png", drawn)
-        logger.tell(StageRecord(stage="annotated", annotated_png=path))
-        return base64.b64encode(drawn)
 
 
 LOOPS: Mapping[str, type[Loop]] = {
