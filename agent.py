@@ -13562,7 +13562,7 @@ class ControlCheck:
         """
         window = frame.window
         focus = self.one(None)
-        if not (act.places and window and focus) or "clear" in act.args:
+        if not (act.text and act.places and window and focus) or "clear" in act.args:
             return act
         said = self.said_of(act)
         words = re.findall(r"\w+", fold_label(said[:FACT_CHARACTERS]))
@@ -14720,7 +14720,6 @@ def touch(run: Run, act: Act, look: Look) -> Deed:
     try:
         if not act.way:
             act = with_places(act, run.correction.place)
-        if act.text and not act.way:
             act = run.controls.into_only_field(act, look.frame)
         said = act
         aim: Aim = (act.name, [*targets_of(act)])
