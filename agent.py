@@ -1407,7 +1407,7 @@ class Outcome(NamedTuple):
 
 
 class End(Exception):
-    """Ends a run, with its outcome: run_agent() catches it, of the acts for a row do_row()."""
+    """Ends a run, with its outcome: run_agent() catches it, of acts for a row end_of_row()."""
 
     def __init__(self, outcome: Outcome) -> None:
         super().__init__(outcome.text)
@@ -9657,7 +9657,6 @@ def listening(api: Win32) -> Iterator[Callable[[], list[Note]]]:
 
 CONTEXT_LEAST = 6000  # tokens: a turn takes about 3,900, its reply up to 1,400
 CONTEXT_ADVISED = 8192
-SAID_CHARS_MOST = 2000  # of an error's text that are searched; "no model " 17,000 times took 23 s
 NESTING_MOST = 64  # deeper JSON would break whoever writes it down again (RecursionError)
 
 
@@ -9829,7 +9828,7 @@ _NO_DEFECT = (
     r"|valid (image|picture)|(image|picture) is (not |in)?valid)).*"
 )
 _TOOLS = r"\btool|function.?call"
-_KINDS_SAID = [
+KINDS_SAID = [
     row.split(None, 1)
     for row in table_lines(rf"""
 not_found  HTTP 3..$
@@ -9880,14 +9879,6 @@ server  HTTP (40[89]|50[234]|5[1-9].)$|(^|internal error|server error)\W*HTTP 50
 error  HTTP ...$
 """)
 ]
-
-
-def kind_of_fault(said: str, status: int) -> str:
-    """Tells which fault an answer's text and status are."""
-    # No text from outside is searched whole; its reason stands at the beginning or at the end.
-    part = SAID_CHARS_MOST // 2
-    searched = f"{said[:part]}{'':99}{said[-part:]} HTTP {status}"
-    return next(kind for kind, words in _KINDS_SAID if re.search(words, searched, re.I | re.S))
 
 
 def fault_sentence(kind: str, said: str, info: ModelInfo) -> str:
@@ -9979,8 +9970,7 @@ _WIRE = (
 )
 
 PAGE_BYTES_MOST = 20_000  # of an answer that is no JSON
-# Nobody asks for it, but proxies and web servers before a model server do it all the same.
-COMPRESSED = ("gzip", "x-gzip", "deflate")
+SAID_CHARS_MOST = 2000  # of an error's text that are searched; "no model " 17,000 times took 23 s
 # Of a web page what no person reads: scripts, styles and tags.
 _NOT_READ = re.compile(r"(?is)<(script|style)\b.*?(?:</\1>|\Z)|<[^<>]*>|&#?\w+;|\ufeff")
 
@@ -10000,6 +9990,17 @@ def _wrong(value: object, first: object) -> str:
     told = [*filter(None, told)]
     texts = [text for text in told if isinstance(text, str)]
     return str(next(iter(texts + told), ""))
+
+
+def _unpacked(encoding: str, data: bytes) -> bytes:
+    # Nobody asks for it, but proxies and web servers before a model server do it all the same.
+    if encoding.lower() not in ("gzip", "x-gzip", "deflate"):
+        return data
+    try:
+        unpacker = zlib.decompressobj(zlib.MAX_WBITS | 32)  # whichever of the two it is
+        return unpacker.decompress(data, ANSWER_BYTES_MOST)
+    except zlib.error as error:
+        raise ValueError(error) from None
 
 
 # One http:// or https:// address without login, blanks and anything beyond ASCII.
@@ -10252,12 +10253,7 @@ class ModelServer:
         is_success = 200 <= response.status < 300
         page = ""
         try:
-            if (response.getheader("Content-Encoding") or "").lower() in COMPRESSED:
-                unpacker = zlib.decompressobj(zlib.MAX_WBITS | 32)  # whichever of the two it is
-                data = unpacker.decompress(data, ANSWER_BYTES_MOST)
-            value = strict_json(data)
-        except zlib.error as error:
-            raise self._fault("not_json", str(error)) from None
+            value = strict_json(_unpacked(response.getheader("Content-Encoding") or "", data))
         except ValueError as error:
             value = data[:PAGE_BYTES_MOST].decode("utf-8", "replace")
             if value.lstrip("\ufeff\r\n\t ").startswith("<"):
@@ -10278,7 +10274,11 @@ class ModelServer:
             # Neither a page, as of a proxy, is what a model server says, nor is its model's name,
             # such as llama3.2-vision.
             nameless = re.sub(rf"(?<!\w){re.escape(self.info.name)}(?!\w)", "", said)
-            kind = kind_of_fault("" if page else nameless, response.status)
+            words = "" if page else nameless
+            # No text from outside is searched whole; its reason stands at its beginning or its end.
+            part = SAID_CHARS_MOST // 2
+            searched = f"{words[:part]}{'':99}{words[-part:]} HTTP {response.status}"
+            kind = next(kind for kind, form in KINDS_SAID if re.search(form, searched, re.I | re.S))
             if page and kind == "error":
                 kind = "not_json"
             elif kind == "not_found" and response.getheader("Location"):
@@ -10715,8 +10715,13 @@ def _called(call: object, words: Vocabulary | None = None) -> ToolCall:
     outer = json_object(call)
     inner = json_object(outer.get("function"))  # the API's: {"function": {"name", "arguments"}}
     pairs = [*outer.items(), *inner.items()]
-    names = [value for key, value in pairs if key in _NAME_KEYS and value is not inner]
-    given = [value for key, value in pairs if key in _ARGUMENT_KEYS]
+    names = []
+    given = []
+    for key, value in pairs:
+        if key in _ARGUMENT_KEYS:
+            given.append(value)
+        elif key in _NAME_KEYS and value is not inner:
+            names.append(value)
     if len(names) != 1:
         raise ReplyError("The call does not name one tool.", "invalid_json" if names else "no_call")
     if len(given) > 1 or (not given and dict(pairs).keys() - _CALL_KEYS):
@@ -12554,12 +12559,15 @@ def request_body(settings: Mapping[str, Any], *messages: JsonDict) -> bytes:
 
 
 def reply_lines(message: JsonDict) -> list[str]:
+    lines = []
     parts = {
         "thinks": thoughts(message),
         "says": strip_think(message_text(message.get("content"))),
         "lost": message.get(UNREAD_CALL),
     }
-    lines = [f"{kind}: {text}" for kind, text in parts.items() if text]
+    for kind, text in parts.items():
+        if text:
+            lines.append(f"{kind}: {text}")
     for call in json_list(message.get("tool_calls")):
         function = json_object(found_at(call, "function"))
         lines.append(f"calls: {function.get('name')} {function.get('arguments')}")
@@ -12577,23 +12585,33 @@ def answered_call(call: ToolCall, number: int, answer: str) -> tuple[JsonDict, M
 
 
 class Inbox:
-    """Hands on what the person says meanwhile; this one is nobody's, the panel is another."""
+    """Hands on what the person says meanwhile; into this one nobody says it, but into a panel."""
 
     injects = False  # whether a story's replies and pictures may come from there
+
+    def __init__(self) -> None:
+        self.hints = SimpleQueue[str]()
+        self.answers = SimpleQueue[str]()
+        self.injected = SimpleQueue[str]()
 
     def watched(self) -> bool:
         return False
 
     def take_answer(self) -> str:
         """Returns what was said to the question that is shown; "" for nothing yet."""
-        return ""
+        return "" if self.answers.empty() else self.answers.get()
 
     def take_hints(self) -> list[str]:
-        return []
+        found = []
+        for queue in (self.answers, self.hints):
+            # What was said to a question that had its answer by then is one, and none to the next.
+            while not queue.empty():
+                found.append(queue.get())
+        return found
 
     def take_injected(self) -> str:
         """Returns a reply in the place of the model's; "" for none."""
-        return ""
+        return "" if self.injected.empty() else self.injected.get()
 
     def annotated(self, seq: int) -> bytes:
         """Returns the PNG of the turn `seq` with its marks, if one comes in time."""
@@ -12840,7 +12858,7 @@ class Session(Asker):
     _failures: int = 0  # failed exchanges in a row
     _token_chars: float = 5.0  # the most of a request without a picture
     reasons: list[str] = field(default_factory=list)  # `why` of each turn since the last progress
-    _hints: list[str] = field(default_factory=list)  # not yet answered
+    hints: list[str] = field(default_factory=list)  # to the acting role, until a reply has come
     _logged: set[str] = field(default_factory=set)  # names of parts of requests
 
     def __post_init__(self) -> None:
@@ -12866,14 +12884,14 @@ class Session(Asker):
         acting = role == self.profile.roles["executor"]
         for hint in self.inbox.take_hints():
             self.logger.tell(HintRecord(hint))
-            self.remind(HINT.format(hint))
+            self.hints.append(HINT.format(hint))
         settings: JsonDict = {"temperature": role.temperature, "max_tokens": role.max_tokens}
         settings |= {**asking.settings, **set_sampling(config, role.settings)}
         for name, value in map(str.split, filter(None, config.sampling.split(";"))):
             settings[name] = int(value) if value.isdecimal() else float(value)
         messages = [*asking.messages]
-        if acting and self._hints:  # told until a reply has come
-            messages.append(Message("user", "\n".join(self._hints)))
+        if acting and self.hints:
+            messages.append(Message("user", "\n".join(self.hints)))
         self.logger.tell(Phase(f"{role.name} is thinking"))
         try:
             reply = self.exchange(asking._replace(messages=messages, settings=settings))
@@ -12894,12 +12912,8 @@ class Session(Asker):
             self.full = reply.trouble in ("context", "full")
         self._failures = 0
         if acting:
-            self._hints.clear()
+            self.hints.clear()
         return reply
-
-    def remind(self, hint: str) -> None:
-        """Tells the acting role a hint until a reply has come."""
-        self._hints.append(hint)
 
     def _tell_exchange(self, title: str, lines: Iterable[str]) -> None:
         text = "\n".join([title, *lines])
@@ -13358,7 +13372,7 @@ class Eyes:
                 frame = self.desktop.capture(
                     area, *(size or self.picture or frame_size(area, config))
                 )
-                if not closer:  # a part may well be of one colour
+                if frame.blank and not closer:  # a part may well be of one colour
                     self._refuse_blank(frame, self.clock.now() >= end)
                 break
             except Win32Error as error:
@@ -13376,10 +13390,8 @@ class Eyes:
         return replace(frame, whole=whole if closer else None, window=window)
 
     def _refuse_blank(self, frame: Frame, waited: bool) -> None:
-        # Raises Win32Error if all is of one colour, but for a window in full screen. Black may be
+        # Raises Win32Error for one of one colour, but for a window in full screen. Black may be
         # either, until it has stayed and that is told.
-        if not frame.blank:
-            return
         window = frame.window
         if window and window.rect.intersection(frame.area) == frame.area:
             if any(frame.clean[:3]) or window.handle in self._black:
@@ -13815,15 +13827,13 @@ class Typing:
     def steps(self) -> Iterator[Act]:
         """Yields the steps of any act; ToolError where one that types is known to have failed."""
         args = self.act.args
-        if "text" in args:
-            yield from self.steps_of_text(args)
-        elif "then" in args:
-            yield from self.keys(args["key"], *args["then"])
-        else:
-            yield self.act
-
-    def steps_of_text(self, args: JsonDict) -> Iterator[Act]:
-        """Yields a click on the field, what empties it, the text and Enter, as far as there."""
+        if "text" not in args:
+            if "then" in args:
+                yield from self.keys(args["key"], *args["then"])
+            else:
+                yield self.act
+            return
+        # A click on the field, what empties it, the text and Enter, as far as there.
         text = args["text"]
         clears = "clear" in args
         place = None
@@ -14460,8 +14470,21 @@ def step_here(step: Step, place: Place, before: Step | None = None) -> Step:
         return step  # its name is enough, or the shell takes it
     if step.target:
         return shown_step_here(step, place, before)
-    if step.place != NO_PLACE:
-        refuse_other_names(step.place, place.record)
+    then = step.place
+    if then != NO_PLACE:  # else a window, or record, that looks the same may be another one
+        now = place.record
+        if (then.title, then.program) != (now.title, now.program):
+            raise ToolError(f"it would go to {now.title!r} ({now.program}), not to {then.title!r}")
+        # Other versions rounded otherwise.
+        if any(abs(one - other) > 1 for one, other in zip(then.window, now.window, strict=True)):
+            raise ToolError("its window stands elsewhere")
+        for one, other in ((then.aimed, now.aimed), (then.around, now.around)):
+            if not one or not other:
+                continue
+            gone = next((name for name in one if name not in other), "nothing")
+            new = next((name for name in other if name not in one), "nothing")
+            if gone != new:
+                raise ToolError(f"there is {plain_line(new, 60)!r}, not {plain_line(gone, 60)!r}")
     if not keys or INSIDE.fullmatch(keys):  # any other needs the right window at most
         refuse_other_pixels(step, place)
     return step
@@ -14533,22 +14556,6 @@ def refuse_other_pixels(step: Step, place: Place) -> None:
             at = to_grid(middle_of(letter), frame.rect)
             raise ToolError(f"something else stands at {at}")
         spared.append(known)
-
-
-def refuse_other_names(then: PlaceRecord, now: PlaceRecord) -> None:
-    """Raises ToolError that tells one window, or record, from another that looks the same."""
-    if (then.title, then.program) != (now.title, now.program):
-        raise ToolError(f"it would go to {now.title!r} ({now.program}), not to {then.title!r}")
-    # Other versions rounded otherwise.
-    if any(abs(one - other) > 1 for one, other in zip(then.window, now.window, strict=True)):
-        raise ToolError("its window stands elsewhere")
-    for one, other in ((then.aimed, now.aimed), (then.around, now.around)):
-        if not one or not other:
-            continue
-        gone = next((name for name in one if name not in other), "nothing")
-        new = next((name for name in other if name not in one), "nothing")
-        if gone != new:
-            raise ToolError(f"there is {plain_line(new, 60)!r}, not {plain_line(gone, 60)!r}")
 
 
 COLUMN = re.compile(r"(?<!\{)\{(\w[\w ]{0,39})\}(?!\})")  # {city}, while {{iban}} is a secret
@@ -15036,6 +15043,7 @@ def take_steps(run: Run, act: Act, frame: Frame) -> Deed:
     The deed tells what the screen showed before them and after them.
     """
     eyes = run.eyes
+    progress = run.progress
     whole = eyes.capture() if frame.whole else frame  # by which the effect of an act is seen
     after = frame
     act_s = 0.0
@@ -15053,6 +15061,7 @@ def take_steps(run: Run, act: Act, frame: Frame) -> Deed:
             before = eyes.glance(whole)
             deed = run.actuator.perform(step, after)
             done.append(deed)
+            progress.typed |= deed.acted and (step.text or step.key) != ""
             if deed.refused:
                 break
             if deed.acted:
@@ -15067,8 +15076,6 @@ def take_steps(run: Run, act: Act, frame: Frame) -> Deed:
         done.append(Deed(act, str(error), "refused", error.kind))
     nothing = Deed(act, "There was nothing to type")  # such as an empty cell of a table
     deed = replace(reduce(both_deeds, done or [nothing]), act=on_whole(act, frame))
-    progress = run.progress
-    progress.typed |= any(one.acted and (one.act.text or one.act.key) for one in done)
     if not deed.acted or deed.refused not in ("", "another_window"):
         return deed
     if not progress.seen:
@@ -16605,7 +16612,7 @@ class Repeat(Loop):
             run.logger.tell(WayRecord(name, why.text, why.kind == "disproved"))
             run.logger.say(f"The way of {name} is left to the model: {why.text}")
             done = "; ".join(str(step.act) for step in way.steps[: way.next])
-            run.session.remind(WAY_LEFT.format(cut(done, 600) or "nothing", why.text))
+            run.session.hints.append(WAY_LEFT.format(cut(done, 600) or "nothing", why.text))
 
 
 ####################################################################################################
@@ -16664,6 +16671,8 @@ class TwoAgents(Loop):
 
     said = ""  # the words of the last reply that called a tool, or should have
     planner_corrections = 1  # most; it is asked twice in a row, then the executor has its turn
+    planner_in_a_row = 1  # turns that it has at most without a plan
+    streak = 0  # that it had
     archives = True  # whether the program archives before the executor's turn
     tells_why = True  # whether the next turn is told what was wrong with a reply
     context_form = CONTEXT_FORM
@@ -16873,10 +16882,6 @@ class TwoAgents(Loop):
         if active > 1:
             archive_by_itself(self.run, active // 2)
 
-    def goes_on(self, act: Act | None) -> bool:
-        """Tells whether the planner has the next turn, too, after this act."""
-        return False
-
     def end_planning(self, done: str, act: Act | None) -> None:
         """Gives memory room and, unless the planner goes on, the executor the next turn."""
         run = self.run
@@ -16886,7 +16891,9 @@ class TwoAgents(Loop):
             number = archive_by_itself(run, run.config.memory_keep_actions)
             done += f"; archived {number} turns by itself"
         role = self.role
-        if not self.goes_on(act):
+        self.streak += 1
+        plans = act is not None and act.name == "update_plan"
+        if plans or self.streak >= self.planner_in_a_row:
             if not progress.execution_instructions:  # a silent planner must not stop the run
                 progress.execution_instructions = f"Carry out the task: {progress.task}"
             progress.mode = "EXECUTION"
@@ -17092,6 +17099,7 @@ class Chat(Loop):
 
     thought_left = LEFT_OUT  # of an older thought
     words_end = False  # whether any words without a call end the run
+    advises = True  # whether a refusal says what to do, brings a picture, and first costs no turn
 
     def __init__(self, run: Run) -> None:
         super().__init__(run)
@@ -17258,19 +17266,16 @@ class Chat(Loop):
         self.silent += 1
         self.looked = False
         note_action(run, ActionRecord("no_call", "", str(error), response_text=self.said))
-        return self.correct(error)
-
-    def correct(self, error: ToolError) -> Helped:
-        """Tells why there is no call. Returns whether the turn was progress."""
         told = correction(error)
         picture = None
-        if error.kind == "no_call":
+        if error.kind == "no_call" and self.advises:
             told += " If the whole task is done, reply DONE and the proof."
-        elif error.kind in ("stale_frame", "paused"):
+        elif error.kind in ("stale_frame", "paused") and self.advises:
             picture = self.shown(self.take_screenshot())
-        self.answer(refusal(error.kind, told, self.run.profile.errors), picture)
+        self.answer(refusal(error.kind, told, run.profile.errors), picture)
         # The first ones cost no turn, as in other profiles.
-        return False if self.silent > self.run.config.reply_corrections else None
+        is_free = self.advises and self.silent <= run.config.reply_corrections
+        return None if is_free else False
 
     def close(self, helped: Helped, end: Outcome | None) -> None:
         """Prunes it: seldom, and then much at once, since the server reads it all anew then."""
@@ -17372,25 +17377,6 @@ def mark_places(mark: Mark) -> list[Coordinate]:
     return places
 
 
-def _draw_heat(canvas: Canvas, act: Mark, age: int, heat: JsonDict) -> None:
-    """Marks where an act was, smaller and fainter for each turn since.
-
-    Both ends of a drag move to its middle.
-    """
-    longer = max(canvas.width, canvas.height)
-    shrink = heat["trail_shrink"] ** age
-    pull = (1 - shrink) / 2
-    radius = max(4, longer * heat["radius_scale"] * shrink)
-    fade = 1 - age / (heat["trail_turns"] or 1)
-    points = [to_point(place, canvas.area) for place in mark_places(act)]
-    for number, point in enumerate(points):
-        other = points[-1 - number]
-        across = round((other.x - point.x) * pull)
-        down = round((other.y - point.y) * pull)
-        centre = Point(point.x + across, point.y + down)
-        _draw_glow(canvas, centre, radius, heat["stops"], fade)
-
-
 def _draw_box(canvas: Canvas, box: Mark, style: JsonDict) -> None:
     """Draws a border, and inside it a glow that reaches its corners.
 
@@ -17426,11 +17412,20 @@ def annotate(
     heat = marks["executed_heat"]
     for box in boxes if marks["bbox_heat"]["enabled"] else ():
         _draw_box(canvas, box, marks["bbox_heat"])
+    reach = max(frame.width, frame.height) * heat["radius_scale"]
     ages = [*enumerate(turns)] if heat["enabled"] else []
-    for age, acts in reversed(ages):
+    for age, acts in reversed(ages):  # smaller and fainter for each turn since
+        shrink = heat["trail_shrink"] ** age
+        fade = 1 - age / (heat["trail_turns"] or 1)
         for act in reversed(acts):
-            _draw_heat(canvas, act, age, heat)
-    gap = round(max(frame.width, frame.height) * heat["radius_scale"] * 0.75)
+            points = [to_point(place, canvas.area) for place in mark_places(act)]
+            for point, other in zip(points, reversed(points), strict=True):
+                # Both ends of a drag move to its middle.
+                across = round((other.x - point.x) * (1 - shrink) / 2)
+                down = round((other.y - point.y) * (1 - shrink) / 2)
+                centre = Point(point.x + across, point.y + down)
+                _draw_glow(canvas, centre, max(4, reach * shrink), heat["stops"], fade)
+    gap = round(reach * 0.75)
     taken: list[Rect] = []
     for number, act in enumerate(turns[0], 1):
         words = str(number)
@@ -17450,7 +17445,8 @@ class Story(Loop):
     """
 
     idle = False
-    keeps_all = False  # whether it gets all of its observation back, and nothing else
+    # Whether it gets all of its observation back, and nothing else; then any reply is a story.
+    keeps_all = False
 
     def __init__(self, run: Run) -> None:
         super().__init__(run)
@@ -17566,19 +17562,43 @@ class Story(Loop):
         """Shows the model what was done, and asks for its next reply."""
         run = self.run
         progress = run.progress
+        logger = run.logger
+        inbox = run.session.inbox
         if progress.just_recovered:
             self.notes.append("The program pressed Escape and Start.")
-        image = self.marked_picture()
         if run.told_stalls:
             self.notes.append(STALLED.format(run.told_stalls, "turns"))
-        self.said = run.session.inbox.take_injected()
+        name = f"turn_{progress.turn:04d}"
+        look = run.eyes.look(f"{name}_raw.png")
+        self.frame = look.frame
+        logger.tell(
+            StageRecord(
+                stage="raw",
+                raw_png=look.screenshot,
+                observation=progress.plan,
+                bboxes=self.boxes,
+                actions=self.done,
+                asked=self.asked,
+            )
+        )
+        logger.tell(Shown(look.png, self.boxes))
+        drawn = inbox.annotated(progress.turn)  # by a page; else the program draws the marks
+        if not drawn:
+            if inbox.injects:
+                logger.say("No page sent the picture with its marks in time.", 2)
+            pixels = annotate(look.frame, progress.trail, self.boxes, self.marks)
+            drawn = encode_png(pixels, look.frame.width, look.frame.height)
+        path = logger.save_screenshot(f"{name}_annotated.png", drawn)
+        logger.tell(StageRecord(stage="annotated", annotated_png=path))
+        self.said = inbox.take_injected()
         self.silent = 0
         notes = " ".join(self.notes)
         self.notes = []
         if end or self.said:
             return
         try:
-            answer = run.session.ask_until_read(self.asking(notes, image), self.read_reply)
+            asking = self.asking(notes, base64.b64encode(drawn))
+            answer = run.session.ask_until_read(asking, self.read_reply)
         except ToolError as error:
             run.session.note_lost(error)
             return
@@ -17616,45 +17636,14 @@ class Story(Loop):
     def read_reply(self, reply: Reply) -> Act | None:
         """Keeps a story for the next turn, or gives an answer; raises ToolError for neither."""
         said = strip_think(reply.text).strip()
-        if story_in(said):
-            self.said = said
+        if self.keeps_all or story_in(said):
+            self.said = reply.text if self.keeps_all else said
             return None
         insists = self.silent >= self.run.config.reply_corrections
         if is_answer(said, insists):
             return final_answer(cut_repetition(said))
         self.silent += 1
         raise ToolError("The reply is no story.", "no_call")
-
-    def marked_picture(self) -> bytes:
-        """Gives the screen with the marks, as base64.
-
-        A page may draw them; else the program does.
-        """
-        run = self.run
-        logger = run.logger
-        name = f"turn_{run.progress.turn:04d}"
-        look = run.eyes.look(f"{name}_raw.png")
-        self.frame = look.frame
-        logger.tell(
-            StageRecord(
-                stage="raw",
-                raw_png=look.screenshot,
-                observation=run.progress.plan,
-                bboxes=self.boxes,
-                actions=self.done,
-                asked=self.asked,
-            )
-        )
-        logger.tell(Shown(look.png, self.boxes))
-        drawn = run.session.inbox.annotated(run.progress.turn)
-        if not drawn:
-            if run.session.inbox.injects:
-                logger.say("No page sent the picture with its marks in time.", 2)
-            pixels = annotate(look.frame, run.progress.trail, self.boxes, self.marks)
-            drawn = encode_png(pixels, look.frame.width, look.frame.height)
-        path = logger.save_screenshot(f"{name}_annotated.png", drawn)
-        logger.tell(StageRecord(stage="annotated", annotated_png=path))
-        return base64.b64encode(drawn)
 
 
 LOOPS: Mapping[str, type[Loop]] = {
@@ -19218,6 +19207,7 @@ class Panel(Inbox):
     """Shows a live run to its page; raises ConfigError when its port cannot be had."""
 
     def __init__(self, config: Config, stop: Stop, stats: Stats, folder: Path) -> None:
+        super().__init__()
         self.config = config
         self.stop = stop
         self.stats = stats  # must hear of each record before the panel does
@@ -19234,8 +19224,6 @@ class Panel(Inbox):
             "boxes": [],  # of a story, where its model looked
             "report": str((folder / "report.html").resolve()),
         }
-        self._hints = SimpleQueue[str]()
-        self._answers = SimpleQueue[str]()
         port = config.panel_port
         try:
             self.server = PanelServer(("127.0.0.1", port), PanelRequest)
@@ -19279,14 +19267,6 @@ class Panel(Inbox):
     def update(self, **values: object) -> None:
         self._state |= values
 
-    def take_hints(self) -> list[str]:
-        # What was said to a question that had its answer by then is one, and none to the next.
-        said = (self._answers, self._hints)
-        return [queue.get() for queue in said for _ in range(queue.qsize())]
-
-    def take_answer(self) -> str:
-        return "" if self._answers.empty() else self._answers.get()
-
     def answer(self, route: str, body: bytes) -> tuple[int, object]:
         """Returns the HTTP status with a PNG, or with what is sent as JSON."""
         try:
@@ -19323,7 +19303,7 @@ class Panel(Inbox):
             text = words["text"].strip()
             if not 0 < len(text) <= PANEL_HINT_MOST:
                 raise ValueError(action)
-            said = self._answers if self._state["question"] else self._hints
+            said = self.answers if self._state["question"] else self.hints
             said.put(text)
         elif action == "report":
             show_in_browser(Path(self._state["report"]).as_uri())
@@ -19623,17 +19603,14 @@ NOTE: the last {stalled} turns made no progress; do something different.
 Check the last action, then call one tool."""
 
 
-PLANNER_IN_A_ROW = 2  # turns: one to archive, one to plan; then the executor has its turn
-
-
 class DescribedAgents(TwoAgents):
     """A planner that archives, and reviews in turns of its own; the executor sees eight actions."""
 
     plan_is_step = True
     planner_corrections = 0
+    planner_in_a_row = 2  # one to archive, one to plan
     archives = False  # but the planner
     context_form = DESCRIBED_CONTEXT
-    streak = 0  # turns of the planner in a row
 
     def look(self) -> Look:
         run = self.run
@@ -19642,7 +19619,7 @@ class DescribedAgents(TwoAgents):
             return super().look()
         in_turn = progress.turn % (run.config.review_interval or sys.maxsize) == 0
         is_due = in_turn or progress.needs_review or run.needs_compression
-        if is_due and run.has_planner and self.streak < PLANNER_IN_A_ROW:
+        if is_due and run.has_planner and self.streak < self.planner_in_a_row:
             progress.mode = "PLANNING"  # this turn only leaves the next one to it
             progress.needs_review = False
             return run.eyes.look()
@@ -19697,11 +19674,6 @@ class DescribedAgents(TwoAgents):
             stalled=run.told_stalls,
         )
 
-    def goes_on(self, act: Act | None) -> bool:
-        self.streak += 1
-        plans = act is not None and act.name == "update_plan"
-        return not plans and self.streak < PLANNER_IN_A_ROW
-
     def close(self, helped: Helped, end: Outcome | None) -> None:
         """Leaves a review to the beginning of the next turn."""
 
@@ -19715,11 +19687,7 @@ class DescribedChat(Chat):
 
     thought_left = ""
     words_end = True
-
-    def correct(self, error: ToolError) -> Helped:
-        told = refusal(error.kind, correction(error), self.run.profile.errors)
-        self.answer(told, None)
-        return False
+    advises = False
 
 
 class DescribedStory(Story):
@@ -19733,10 +19701,6 @@ class DescribedStory(Story):
         seen = " ".join(filter(None, [run.progress.plan or "I look.", notes]))
         asking = run.session.asking(run.executor, [Message("user", "", image, seen)])
         return asking._replace(system=f"{asking.system}\n{self.task_text()}")
-
-    def read_reply(self, reply: Reply) -> Act | None:
-        self.said = reply.text
-        return None
 
 
 def chosen_profile(name: str, config: Config) -> Profile:
@@ -19868,7 +19832,6 @@ class StoryPanel(Panel):
     patience_s = 20.0  # for a picture with its marks, after which the program draws them
 
     def __init__(self, config: Config, stop: Stop, stats: Stats, folder: Path) -> None:
-        self._injected = SimpleQueue[str]()
         self._annotated = b""
         self._missed = False  # whether the last picture did not come
         super().__init__(config, stop, stats, folder)
@@ -19879,9 +19842,6 @@ class StoryPanel(Panel):
         if isinstance(event, StageRecord) and event.stage == "raw":
             self.update(msg_id=self._state["msg_id"] + 1, turn=event.turn, bboxes=event.bboxes)
             self.update(observation=event.observation, actions=event.actions)
-
-    def take_injected(self) -> str:
-        return "" if self._injected.empty() else self._injected.get()
 
     def annotated(self, seq: int) -> bytes:
         """Waits for the picture with the marks of a turn, in vain for nothing; raises Stopped."""
@@ -19911,7 +19871,7 @@ class StoryPanel(Panel):
             told = {name: self._state[name] for name in STORY_STATE}
             return told | {"raw_b64": base64.b64encode(self._live()).decode()}
         if route == "POST /inject":
-            self._injected.put(words["vlm_text"].strip())
+            self.injected.put(words["vlm_text"].strip())
             return None
         if route != "POST /annotated":
             return super().reply(route, words)
@@ -20966,21 +20926,6 @@ class Calls(Chat):
         self.client.frame = self.frame
         self.client.screenshots = self.screenshots
         self.client.answer(self.told, self.picture)
-
-
-# A client's own windows are kept from what it calls.
-MCP_CONFIG = """LM Studio (mcp.json) and Claude Desktop (claude_desktop_config.json):
-{{"mcpServers": {{"desktop": {{"command": {0}, "args": {1}}}}}}}
-VS Code (.vscode/mcp.json):
-{{"servers": {{"desktop": {{"type": "stdio", "command": {0}, "args": {1}}}}}}}"""
-MCP_BLOCKED = "blocked_windows=LM Studio.exe; Claude.exe; Code.exe"
-
-
-def client_config(dump_dir: str) -> str:
-    """Returns what such a program has to be told to start this one."""
-    folder = f"dump_dir={Path(dump_dir).absolute()}"
-    words = [__file__, "--mcp", "--set", folder, "--set", MCP_BLOCKED]
-    return MCP_CONFIG.format(json.dumps(sys.executable), json.dumps(words))
 
 
 ####################################################################################################
@@ -22878,32 +22823,11 @@ def end_of_row(run: Run, table: Table, row: RowRecord) -> Outcome:
         return Outcome("failed", str(error))
 
 
-def do_row(run: Run, table: Table, row: RowRecord) -> None:
-    """Does one row, and records what became of it, however it ends."""
-    first = run.progress.first
-    requests = run.session.requests
-    row.run = run.logger.folder.name
-    run.logger.tell(row)
-    row.text = "It was sent, and nobody knows what came of it."
-    ended = Outcome("stopped", "The run ended before this row did.")
-    run.actuator.began = run.clock.now()  # the limit in minutes is for a row
-    try:
-        ended = end_of_row(run, table, row)
-    finally:
-        is_sent = row.outcome and (table.steps or run.progress.touched)
-        ending = OUTCOMES[ended.kind]
-        row.outcome = ending.sent if is_sent else ending.unsent
-        run.progress.first = first  # the turns of all rows are told at the end
-        row.text = ended.text
-        row.seconds = run.clock.now() - run.actuator.began
-        row.requests = run.session.requests - requests
-        table.rest.remove(row)
-        tell_row(run, table, row)
-        run.logger.say(f"{row.line:>5}  {row.outcome:<10} {row.seconds:5.1f} s  {row.text}", 0)
-
-
 def do_rows(run: Run, table: Table) -> Outcome:
-    """Does what was shown or said for each row of a table, and counts what became of them."""
+    """Does what was shown or said for each row of a table, and counts what became of them.
+
+    What became of a row is recorded, however it ends.
+    """
     run.controls.wait_for_answer(run.clock)
     take_earlier(run, table)
     left = table.rest
@@ -22911,15 +22835,34 @@ def do_rows(run: Run, table: Table) -> Outcome:
     write_results(run, table)
     if left:
         ask_about_table(run, table)
+    first = run.progress.first
     failed = 0
     while left and failed < (FAILED_MOST if table.goes_on else 1):
         # What the model does for a row shows nothing of a step that an empty cell leaves out.
         row = next((row for row in left if table.steps or all(row.values.values())), left[0])
-        first = run.progress.turn
-        do_row(run, table, row)
+        turns = run.progress.turn
+        requests = run.session.requests
+        row.run = run.logger.folder.name
+        run.logger.tell(row)
+        row.text = "It was sent, and nobody knows what came of it."
+        ended = Outcome("stopped", "The run ended before this row did.")
+        run.actuator.began = run.clock.now()  # the limit in minutes is for a row
+        try:
+            ended = end_of_row(run, table, row)
+        finally:
+            is_sent = row.outcome and (table.steps or run.progress.touched)
+            ending = OUTCOMES[ended.kind]
+            row.outcome = ending.sent if is_sent else ending.unsent
+            run.progress.first = first  # the turns of all rows are told at the end
+            row.text = ended.text
+            row.seconds = run.clock.now() - run.actuator.began
+            row.requests = run.session.requests - requests
+            left.remove(row)
+            tell_row(run, table, row)
+            run.logger.say(f"{row.line:>5}  {row.outcome:<10} {row.seconds:5.1f} s  {row.text}", 0)
         failed = 0 if row.outcome in THERE else failed + 1
         if left and not (failed or table.steps):
-            learn(run, table, row, first)
+            learn(run, table, row, turns)
             ask_about_table(run, table)
     kind = "completed" if all(row.outcome in THERE for row in table.rows) else "failed"
     results = table.copy or run.logger.folder / RESULTS_FILE
@@ -23058,19 +23001,6 @@ def command_line() -> ArgumentParser:
     return parser
 
 
-def values_given(items: Iterable[str]) -> dict[str, str]:
-    """Reads NAME=TEXT; raises ConfigError."""
-    values: dict[str, str] = {}
-    for item in items:
-        said, equals, text = item.partition("=")
-        name = said.strip()
-        if not equals or name in values:
-            told = f"such as city=Basel, each name once, not {item[:60]!r}"
-            raise ConfigError(f"--with takes NAME=TEXT {told}.")
-        values[name] = text
-    return values
-
-
 def read_options(argv: Sequence[str] | None) -> Namespace:
     """Raises ConfigError that names the nearest right thing."""
     options, rest = command_line().parse_known_args(argv)
@@ -23092,13 +23022,21 @@ def read_options(argv: Sequence[str] | None) -> Namespace:
             vars(options).update(report=[task], words=None)
     if options.help is None:
         refuse_idle_words(options)
+    given: dict[str, str] = {}
+    for item in vars(options)["with"]:
+        said, equals, text = item.partition("=")
+        name = said.strip()
+        if not equals or name in given:
+            told = f"such as city=Basel, each name once, not {item[:60]!r}"
+            raise ConfigError(f"--with takes NAME=TEXT {told}.")
+        given[name] = text
     vars(options).update(
         task=options.task or options.words,
         chosen=bool(options.profile),
         profile=options.profile or "planner",
         quiet=options.quiet or bool(options.rows),  # of which there is a line each
         by_client=False,
-        given=values_given(vars(options)["with"]),
+        given=given,
         said=sys.argv[1:] if argv is None else argv,
     )
     return options
@@ -23337,6 +23275,14 @@ def manifest(config: Config) -> Iterator[str]:
         yield f"{kind:<19}  {' '.join(names)}"
 
 
+# What a client has to be told to start this program; its own windows are kept from what it calls.
+CLIENT_CONFIG = """LM Studio (mcp.json) and Claude Desktop (claude_desktop_config.json):
+{{"mcpServers": {{"desktop": {{"command": {0}, "args": {1}}}}}}}
+VS Code (.vscode/mcp.json):
+{{"servers": {{"desktop": {{"type": "stdio", "command": {0}, "args": {1}}}}}}}"""
+CLIENT_WINDOWS = "blocked_windows=LM Studio.exe; Claude.exe; Code.exe"
+
+
 def look_back(options: Namespace) -> Iterator[str]:
     """Yields the lines of the options that only tell something."""
     if options.version:
@@ -23360,7 +23306,9 @@ def look_back(options: Namespace) -> Iterator[str]:
         config = read_config(options)
         root = Path(config.dump_dir)
         if options.print_config:
-            yield client_config(config.dump_dir)
+            settings = [f"dump_dir={root.absolute()}", "--set", CLIENT_WINDOWS]
+            words = json.dumps([__file__, "--mcp", "--set", *settings])
+            yield CLIENT_CONFIG.format(json.dumps(sys.executable), words)
         elif options.runs:
             yield from list_runs(root)
         elif options.forget:
@@ -23503,17 +23451,6 @@ MCP_PROFILE = Profile(
 SUCCESSES = [kind for kind, ending in OUTCOMES.items() if ending.tone == "good"]
 
 
-def scenario(profile: str, number: str, file: str) -> str:
-    """Returns the task of that number; raises ConfigError if there is none."""
-    tasks = {str(at): task for at, (_, task) in enumerate(scenarios_of(profile, file), 1)}
-    if number not in tasks:
-        raise ConfigError(
-            f"There is no prepared task {number[:60]!r} of profile {profile};"
-            " --scenarios lists them."
-        )
-    return tasks[number]
-
-
 def old_run(options: Namespace, config: Config) -> tuple[Path | None, Way | None]:
     """Returns the run that is gone on with, or the acts to repeat; `options` get its task."""
     repeats = options.replay is not None
@@ -23577,7 +23514,14 @@ def start(options: Namespace, stop: Stop) -> int:
         return 0
     config = read_config(options)
     if options.scenario:
-        options.task = scenario(options.profile, options.scenario, config.scenarios_file)
+        prepared = scenarios_of(options.profile, config.scenarios_file)
+        tasks = {str(number): task for number, (_, task) in enumerate(prepared, 1)}
+        options.task = tasks.get(options.scenario)
+        if options.task is None:
+            raise ConfigError(
+                f"There is no prepared task {options.scenario[:60]!r} of profile"
+                f" {options.profile}; --scenarios lists them."
+            )
     old, way = old_run(options, config)
     # As the profile of the old run is known now, and what its repetition needs.
     config = read_config(options, recorded=way.settings if way else {})
@@ -23992,10 +23936,13 @@ def tell_end(run: Run, person: Person, stats: Stats, outcome: Outcome) -> None:
 STOP_SIGNALS = ("SIGINT", "SIGTERM", "SIGBREAK", "SIGHUP")
 
 
-def stop_on_signals(stop: Stop) -> None:
-    # Ctrl+C, Ctrl+Break and SIGTERM set `stop`; a second Ctrl+C ends the program the hard way.
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the program; every AgentError becomes one line on stderr."""
+    stop = Stop()
+    code = Stopped.exit_code
 
     def handler(number: int, _frame: object) -> None:
+        # A second Ctrl+C ends the program the hard way.
         if number == getattr(signal, "SIGHUP", None):
             stop.set(CONSOLE_CLOSED)
         elif number != signal.SIGINT:
@@ -24005,17 +23952,10 @@ def stop_on_signals(stop: Stop) -> None:
         else:
             stop.set("Ctrl+C")
 
-    for number in signal.Signals:
-        if number.name in STOP_SIGNALS:
-            signal.signal(number, handler)
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the program; every AgentError becomes one line on stderr."""
-    stop = Stop()
-    code = Stopped.exit_code
     try:
-        stop_on_signals(stop)
+        for number in signal.Signals:
+            if number.name in STOP_SIGNALS:
+                signal.signal(number, handler)
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")  # no code page may end a run

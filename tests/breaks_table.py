@@ -55,7 +55,7 @@ MODULES = {
 
 # The first nine once were seen by nothing.
 ROWS = (
-    ("way-names", "Way", "another name in the window hands over to the model", "refuse_other_names", "if gone != new:", "if gone and not new:"),
+    ("way-names", "Way", "another name in the window hands over to the model", "step_here", "if gone != new:", "if gone and not new:"),
     ("way-letter", "Eyes", "what changed and is as large as a letter is something else", "", "LETTER_LEAST = 2", "LETTER_LEAST = 30"),
     ("way-pointer", "Way", "the pointer of then and of now tells nothing", "refuse_other_pixels", "spared = [frame.pointer, ", "spared = ["),
     ("rows-read", "Rows", "what was typed is read back before it is sent", "RowRepeat.wait_for_place", "            self.read_back()\n", ""),
@@ -81,7 +81,7 @@ ROWS = (
     ("frame-seen", "Windows desktop", "a window is where it is seen", "WindowsDesktop.window", "if any(seen) else", "if not any(seen) else"),
     ("late-answer", "Controls", "an answer about controls may take a second", "ControlsWorker.ask", "self.query(where, ANSWER_S, free_s)", "self.query(where, FREE_S, free_s)"),
     ("lone-sign", "Hands", "a lone sign is typed where its key is another one's", "Hands.press", "or not self.desktop.types", "or self.desktop.types"),
-    ("blank-frame", "Eyes", "a screen of one colour is waited for", "Eyes._refuse_blank", "if not frame.blank:", "if True:"),
+    ("blank-frame", "Eyes", "a screen of one colour is waited for", "Eyes.capture", "if frame.blank and not closer:", "if False:"),
     ("named-text-model", "Model", "a model that reads text only is refused though a person named it", "ModelServer.discover", "chosen not in able", "chosen not in able and not named"),
     ("grid-rounding", "Values", "a place on the grid is the pixel nearest to it", "to_point", "(area.width - 1) + GRID // 2)", "(area.width - 1))"),
     ("range-most", "Config", "a setting above its range is refused", "Setting.read", "least <= number <= most", "least <= number"),
@@ -167,7 +167,7 @@ ROWS = (
     ("rulings-all", "Proof", "a judge that leaves out a check has decided nothing", "ask_about", "if rulings.keys() == {*checks}:", "if rulings:"),
     ("evidence-least", "Proof", "a claim needs so many characters of evidence", "check_completion", "length < EVIDENCE_LEAST", "length < 0"),
     ("stuck", "Turns", "a run without progress ends", "escalate", "progress.stalled >= config.stall_stop", "progress.stalled >= 9 * config.stall_stop"),
-    ("planner-streak", "As described", "the planner speaks so often in a row only", "DescribedAgents.goes_on", "self.streak < PLANNER_IN_A_ROW", "self.streak < 9 * PLANNER_IN_A_ROW"),
+    ("planner-streak", "As described", "the planner speaks so often in a row only", "DescribedAgents", "planner_in_a_row = 2", "planner_in_a_row = 9"),
     ("chat-steps", "Chat loop", "a conversation ends after so many acts", "Chat.read", "touched >= run.config.max_steps", "touched > run.config.max_steps"),
     ("story-boxes", "Story loop", "so many boxes are drawn only", "Story.acts", "del self.boxes[BOXES_MOST:]", "pass"),
     ("panel-host", "Panel", "a name of somebody else's that leads here is refused", "PanelRequest.do_GET", '!= [panel.host]', 'is None'),

@@ -264,9 +264,8 @@ class Trial:
 
     def hear(self, *hints: str) -> None:
         """What the person said on the page before the next turn."""
-        said = [list(hints)]
-        self.engine.session.inbox = inbox = agent.Inbox()
-        inbox.take_hints = lambda: said.pop() if said else []  # type: ignore[method-assign]
+        for hint in hints:
+            self.engine.session.inbox.hints.put(hint)
 
     @property
     def requests(self) -> list[dict[str, Any]]:

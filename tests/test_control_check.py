@@ -96,7 +96,7 @@ class TheCloserLook(ControlCase):
     def test_a_hint_that_comes_meanwhile_waits_for_the_next_turn(self) -> None:
         trial = self.look_closer("Mind the step.")
         self.assertNotIn("Mind the step.", str(trial.requests))
-        self.assertEqual(trial.engine.session._hints, ["HINT FROM THE PERSON: Mind the step."])
+        self.assertEqual(trial.engine.session.hints, ["HINT FROM THE PERSON: Mind the step."])
 
     def test_a_secret_in_a_name_is_hidden(self) -> None:
         secret = Control("hunter22", "button", CANCEL.rect, window=1)

@@ -11,13 +11,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
 import unittest
 from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
-from unittest import mock
 
 import agent
 from tests.attacks import ordinary, scenes
@@ -82,21 +79,6 @@ class Labels(unittest.TestCase):
             ("shutdown /s", "Run ipconfig. Shutdown /s is not wanted", False),
         ):
             self.assertEqual(agent.is_in_task(said, task, run), names, (said, task))
-
-    def test_of_a_folder_that_breaks_off_nothing_is_known(self) -> None:
-        class Torn:
-            def __enter__(self) -> Any:
-                yield SimpleNamespace(name="a.txt", path="a.txt", is_dir=lambda: False)
-                raise OSError("the disk is gone")
-
-            def __exit__(self, *_: object) -> None: ...
-
-        with tempfile.TemporaryDirectory() as folder:
-            (Path(folder) / "letter.txt").touch()
-            told = [("letter.txt", "letter.txt")]
-            self.assertEqual([*agent.items_in([folder, f"{folder}/none"])], [told])
-            with mock.patch("os.scandir", lambda path: Torn()):
-                self.assertEqual([*agent.items_in([folder])], [])
 
     def test_the_corpus_is_large_and_names_its_sources(self) -> None:
         self.assertGreaterEqual(len(labels("ordinary")), 300)

@@ -97,7 +97,15 @@ def change(stage: Stage, given: Row) -> None:
 
 @contextmanager
 def disk(files: dict[str, list[str]]) -> Iterator[None]:
-    """These folders are there, each with these files; a name with a \\ behind it is a folder."""
+    """These folders are there, each with these files; a name with a \\ behind it is a folder.
+
+    One with an empty name breaks off behind the others.
+    """
+
+    def breaking(found: list[Any], breaks: bool) -> Iterator[Any]:
+        yield from found
+        if breaks:
+            raise OSError("the disk is gone")
 
     def entries(folder: str) -> Any:
         if folder not in files:
@@ -107,8 +115,9 @@ def disk(files: dict[str, list[str]]) -> Iterator[None]:
                 name=name.strip("\\"), path=name, is_dir=lambda name=name: name.endswith("\\")
             )
             for name in files[folder]
+            if name
         ]
-        return mock.MagicMock(__enter__=lambda _: iter(found))
+        return mock.MagicMock(__enter__=lambda _: breaking(found, "" in files[folder]))
 
     with ExitStack() as undo:
         undo.enter_context(mock.patch("os.path.isdir", lambda path: path.rstrip("\\") in files))
