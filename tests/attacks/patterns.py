@@ -50,7 +50,7 @@ BUILT: dict[str, Callable[[Any], list[str]]] = {
     "PATTERNS[name]": lambda module: [module.PATTERNS[name] for name in NAMED],
     "call": lambda module: [call for call, _, _ in module._FORMS],
     "argument": lambda module: [argument for _, argument, _ in module._FORMS],
-    "words": lambda module: [words for _, words in module._KINDS_SAID],
+    "words": lambda module: [words for _, words in module.KINDS_SAID],
     "f'((?:{call})(?s:.*))|{_THOUGHT}'": lambda module: [
         rf"((?:{module.CALL_BEGINS})(?s:.*))|{module._THOUGHT}"
     ],
