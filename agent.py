@@ -4612,7 +4612,8 @@ class Typed:
     held: Mapping[tuple[int, str, str], str | None] = field(default_factory=dict)
     replaced: frozenset[tuple[int, str, str]] = frozenset()  # of them all, by what no task says
     changed: frozenset[int] = frozenset()  # windows: more was than a task bids, and is not saved
-    strange: frozenset[tuple[int, str]] = frozenset()  # windows of before the first act, by titles
+    # Windows of before the first act of a task, by titles; None until that.
+    strange: frozenset[tuple[int, str]] | None = None
     unsent: frozenset[str] = frozenset()  # places that got what no task named, see NOTES
     own: str = ""  # all that this program typed
     read: frozenset[str] = frozenset()  # words of documents and mails, and what was typed there
@@ -4708,7 +4709,7 @@ class Typed:
         strange = self.strange
         if last == "ctrl+s" or "overwrite" in attempt.risks:  # it is saved: the person has said yes
             changed -= attempt.handles
-            strange -= {place[:2]}
+            strange = strange and strange - {place[:2]}
         if "changes" in attempt.notes:
             changed |= attempt.handles
         if last == "ctrl+s":
@@ -7656,7 +7657,11 @@ def has_lost(attempt: Attempt, window: Window) -> bool:
         if len(kept) * 2 < len(words):
             return True
         # What else was there is not this program's.
-        if after != before and before.strip() not in typed.own and place[:2] in typed.strange:
+        if (
+            after != before
+            and before.strip() not in typed.own
+            and place[:2] in (typed.strange or ())
+        ):
             task = re.sub(PATTERNS["QUOTED"], "it", attempt.task or attempt.client_task)
             clauses = re.split(PATTERNS["CLAUSES"], task)
             names = [*re.split(" [-–—] ", place[1])[:-1], place[1]]
@@ -8768,9 +8773,10 @@ class Actuator(Hands):
         # From here on the frame is used up, whatever comes of the act.
         self.attempt = attempt
         self._sent = 0
+        before = self.typed
         try:
             self._mouse_at = attempt.mouse or self.desktop.cursor()
-            if not self.act_times:  # what is there now no act of this run has opened
+            if self.typed.strange is None:  # what is there now no act of this task has opened
                 there = [document_in(window, None)[:2] for window in self.desktop.windows()]
                 self.typed = replace(self.typed, strange=frozenset(there))
             self.act_times.append(self.clock.now())
@@ -8785,6 +8791,7 @@ class Actuator(Hands):
                 if self.strange:  # from now on what is seen of keys is the person's
                     self.desktop.keys_used()
         except (ToolError, Win32Error) as error:
+            self.typed = self.typed if self._sent else before
             return Deed(act, str(error), "half-way" if self._sent else "failed", error.kind)
         self.moved_last = act.name == "move"
         return Deed(act, done, "done", controls=attempt.controls)
@@ -9038,7 +9045,7 @@ def gate_windows(actuator: Actuator, attempt: Attempt) -> Attempt:
     windows = [*attempt.named, *map(actuator.desktop.window_at, attempt.places)]
     if attempt.by_keyboard:
         windows.append(attempt.front)
-    reached = [*filter(None, windows)]
+    reached = [*dict.fromkeys(filter(None, windows))]  # each once, as in a drag within one
     filled = {place.handle for place in actuator.secret_places.values()}
     holds_secret = False
     for window in reached:
@@ -9101,8 +9108,7 @@ def gate_controls(actuator: Actuator, attempt: Attempt) -> Attempt:
     pastes = has_form("PASTES", does) or has_form("PASTES_LABEL", attempt.act.label)
     if attempt.front and (pastes or attempt.act.secret_names):
         told_by = [attempt.front]  # which tells its folder, or its site
-    for window in told_by:
-        attempt = replace(attempt, inside=asked(window))
+    attempt = replace(attempt, inside=[*chain.from_iterable(map(asked, told_by))])
     if unanswered:
         actuator.say_once(
             "Windows does not tell in time what its windows hold: acts there go unchecked, and you"
@@ -23837,6 +23843,7 @@ def carry_out_task(
     run.progress = Progress()
     run.actuator.task = task
     run.actuator.foreseen.clear()
+    run.actuator.typed = replace(run.actuator.typed, strange=None)
     run.actuator.began = run.clock.now()
     # What the person typed until now, such as an answer, takes nothing over.
     run.actuator.last_own = run.actuator.began

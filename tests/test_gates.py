@@ -301,6 +301,23 @@ class Confirmation(GateCase):
             given = {"element_name": "Send", "position": INSIDE}
             self.refused(stage, "stale_frame", words, "click", **given)
 
+    def test_a_question_names_a_window_once_where_two_places_of_it_are_acted_on(self) -> None:
+        stage, asked = Stage(config={"confirm": "always"}), list[str]()
+        stage.actuator.person.allows = lambda question, _: bool(asked.append(question))
+        stage.attempt("drag", element_name="x", start=INSIDE, end=INSIDE)
+        stage.attempt("click", element_name="x", position=INSIDE, modifiers="shift")
+        titles = [question.count(stage.world.window.title) for question in asked]
+        self.assertEqual(titles, [1, 1], asked)
+
+    def test_an_act_of_which_nothing_was_sent_changes_nothing_of_what_is_known(self) -> None:
+        stage = Stage()
+        moved = agent.ToolError("The person moved the mouse.")
+        with mock.patch.object(stage.actuator, "_ready", side_effect=moved):
+            self.assertEqual(stage.attempt("press_key", key="ctrl+a").became, "failed")
+        self.assertEqual(stage.actuator.typed.last, "")
+        stage.do("press_key", key="ctrl+a")
+        self.assertEqual(stage.actuator.typed.last, "ctrl+a")
+
     def test_a_question_shows_the_whole_text_or_the_act_is_refused(self) -> None:
         stage, asked = Stage(config={"confirm": "always"}), list[str]()
         stage.actuator.person.allows = lambda question, _: bool(asked.append(question))
