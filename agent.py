@@ -14598,7 +14598,7 @@ def way_for(root: Path, task: str, again: bool = False, is_valued: bool = False)
     # What a person showed comes before runs of that name, which may have gone that very way and
     # do not know which of its texts differ each time.
     found: Way | None = None
-    is_over = False
+    is_disproved = False
     unfinished = ""
     is_forgotten = False
     repairs: dict[tuple[str, int | None], JsonDict] = {}
@@ -14617,7 +14617,7 @@ def way_for(root: Path, task: str, again: bool = False, is_valued: bool = False)
                 is_forgotten = True
             elif by_hand and not completed:
                 unfinished = unfinished or folder.name
-            elif completed and (by_hand or not (found or is_over)):
+            elif completed and (by_hand or not (found or is_disproved)):
                 way = recorded_way(folder, until=sys.maxsize if all(is_own) else end.turn)
                 checks = [str(ruling.get("check")) for ruling in vars(end)["checks"]]
                 way = replace(way, checks=checks, ended=end.time)
@@ -14629,7 +14629,7 @@ def way_for(root: Path, task: str, again: bool = False, is_valued: bool = False)
                     return replace(way, steps=steps)
                 found = way if checks and can_be_joined(way) else None
             for record in ways:
-                is_over = is_over or record.disproved
+                is_disproved = is_disproved or record.disproved
                 if completed and record.control:
                     repairs.setdefault((record.run, record.step), record.control)
     if again and unfinished:
@@ -14792,7 +14792,13 @@ class Progress(StateRecord):
 
 @dataclass
 class Run:
-    """Holds what stays the same from the beginning of a run to its end, but for `progress`."""
+    """Holds what stays the same from the beginning of a run to its end, but for `progress`.
+
+    How long things live: the desktop, the actuator and what it knows of typed texts as long as the
+    process; the folder, the eyes and the session as long as a run, which may have several tasks;
+    `progress`, which carry_out_task() begins anew, and the windows of before as long as a task; a
+    look and its acts one turn; an Attempt and its Deed one act.
+    """
 
     config: Config
     profile: Profile
@@ -15795,8 +15801,9 @@ class VerificationRecord(Record, kind="verification"):
 def judge(run: Run, evidence: str, is_last: bool = False) -> Sequence[Ruling]:
     """Rules on each check by a fresh look and by facts, which stand above every word."""
     # Nothing where nobody is to be asked, nor of a dry run, where nothing was done. What a fact
-    # decides no word decides. A NO refuses; a claim that no fact proves is believed once there were
-    # so many more of YES than of NO since the last act, over all claims.
+    # decides no word decides. More of NO than there were of YES before refuses; a claim that no
+    # fact proves is believed once there were so many more of YES since the last act, over all
+    # claims.
     progress = run.progress
     config = run.config
     if config.dry_run or not config.verify_completion:
@@ -15808,7 +15815,7 @@ def judge(run: Run, evidence: str, is_last: bool = False) -> Sequence[Ruling]:
     progress.done_when = progress.done_when or [cut(progress.task, 300)]
     needed = YES_NEEDED
     lead = sum(progress.answers)  # so many more of YES than of NO
-    # A NO refuses, but for the last claim of a run, which nobody can repeat.
+    # The last claim of a run, which nobody can repeat, bears some more of them.
     least = lead - NO_MOST if is_last else lead
     if not config.second_opinion:
         needed = 1
