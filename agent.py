@@ -278,12 +278,12 @@ class Rect(NamedTuple):
 
     def scaled(self, source: Rect, target: Rect) -> Rect:
         """Carries a part of `source` over to `target`, with each pixel that it touches."""
-        left = (self.left - source.left) * target.width // source.width
-        top = (self.top - source.top) * target.height // source.height
+        left = target.left + (self.left - source.left) * target.width // source.width
+        top = target.top + (self.top - source.top) * target.height // source.height
         # Rounded up.
-        right = -((source.left - self.right) * target.width // source.width)
-        bottom = -((source.top - self.bottom) * target.height // source.height)
-        return Rect.between(left, top, right, bottom).moved(target.left, target.top)
+        right = target.left - (source.left - self.right) * target.width // source.width
+        bottom = target.top - (source.top - self.bottom) * target.height // source.height
+        return Rect.between(left, top, right, bottom)
 
     def union(self, other: Rect) -> Rect:
         left, top = map(min, self[:2], other[:2])
@@ -2708,7 +2708,13 @@ class WindowElement(NamedTuple):
 
     def control(self) -> Control:
         style = self.api.GetWindowLongW(self.handle, GWL_STYLE)
-        role = self._role(style)
+        known = filled_text(CLASS_CHARACTERS, self.api.GetClassNameW, self.handle).lower()
+        roles = [role for beginning, role in _CLASS_ROLES.items() if known.startswith(beginning)]
+        role = [*roles, "pane"][0]
+        if known == "button":
+            role = _BUTTON_ROLES[style & 0xF]
+        elif role != "menu" and self.api.GetAncestor(self.handle, GA_ROOT) == self.handle:
+            role = "window"
         # A style of nothing at all is one that Windows does not tell.
         password = role == "edit" and (not style or bool(style & ES_PASSWORD))
         text = None if password else self._text()
@@ -2728,18 +2734,6 @@ class WindowElement(NamedTuple):
             checked=checked,
             fixed=style & fixing == fixing,
         )
-
-    def _role(self, style: int) -> str:
-        known = filled_text(CLASS_CHARACTERS, self.api.GetClassNameW, self.handle).lower()
-        if known == "button":
-            return _BUTTON_ROLES[style & 0xF]
-        top = self.api.GetAncestor(self.handle, GA_ROOT) == self.handle
-        if top and known != "#32768":  # a menu
-            return "window"
-        for beginning, role in _CLASS_ROLES.items():
-            if known.startswith(beginning):
-                return role
-        return "pane"
 
     def _text(self) -> str | None:
         buffer = ctypes.create_unicode_buffer(TEXT_MOST)
@@ -4590,10 +4584,6 @@ class Typed:
         # A menu is a window of its own.
         last = self.last if re.fullmatch(SELECTING, self.last) else ""
         return replace(self, place=place, line=UNKNOWN, opened="", last=last)
-
-    def taken(self, line: str) -> list[str]:
-        """Returns the words of a line that were read elsewhere."""
-        return [word for word in TELLING_WORDS.findall(line.lower()) if word in self.read]
 
     def with_text(self, text: str) -> str:
         """Returns the line with what is typed into it; a new dialog has all selected."""
@@ -7416,20 +7406,18 @@ FOLDER_WORDS = "folder ordner dossier carpeta cartella mappe mappen kansio folde
 LOCAL_PATH = r"[A-Za-z]:(?:\\[^\\/:*?\"<>|{}\n]*)*"
 
 
-def folders_shown(told: Iterable[str]) -> Iterator[str]:
-    """Yields the folders that a window of Explorer may show, by its title and its bars."""
+def items_shown(told: Iterable[str]) -> Iterator[list[tuple[str, str]]]:
+    """Yields all items of the folders that a window of Explorer may show, by its title and bars."""
+    # All of them at once, or nothing: a part may lack the one that is meant. Each with what opening
+    # it opens, as ITEM_SHOWS has it: a shortcut is its programs.
+    folders = []
     for text in told:
-        yield from re.findall(LOCAL_PATH, text)
+        folders += re.findall(LOCAL_PATH, text)
         name = fold(text.partition(" - ")[0]).rpartition(": ")[2]
         name = FOLDER_NAMES.get(name, name)
         if has_form("SHELL_FOLDERS", name):
             for home in ("%USERPROFILE%", "%PUBLIC%", "%OneDrive%"):
-                yield ntpath.expandvars(f"{home}\\{name.title()}")
-
-
-def items_in(folders: Iterable[str]) -> Iterator[list[tuple[str, str]]]:
-    # All of them at once, or nothing: a part may lack the one that is meant. Each with what opening
-    # it opens, as ITEM_SHOWS has it: a shortcut is its programs.
+                folders.append(ntpath.expandvars(f"{home}\\{name.title()}"))
     items = []
     for folder in folders:
         with suppress(OSError), os.scandir(folder) as entries:
@@ -7491,14 +7479,14 @@ def kind_of_item(attempt: Attempt, window: Window, label: str, does: str) -> str
         opens = opens or ["folder"]
     if explores:  # it leaves endings out: only the folder knows
         opens = ["folder"] if shows or has_form("SHELL_ITEMS", name) else []
-        folders = folders_shown(folder_told(attempt, window))
-        for items in taken_within(LOOK_UP_S, items_in(folders)):
+        for items in taken_within(LOOK_UP_S, items_shown(folder_told(attempt, window))):
             called = [
                 what for file, what in items if fold(name) in (file, ntpath.splitext(file)[0])
             ]
             opens = called or opens or [what for _, what in items]
-    types = [one.value for one in attempt.inside if has_form("TYPE_COLUMN", one.name)]
-    opens = opens or [f"type {value}" for value in types]
+    if not opens:
+        for one in attempt.inside:
+            opens += [f"type {one.value}"] * has_form("TYPE_COLUMN", one.name)
     if not opens:
         return ""
     return "shows" if all(has_form("ITEM_SHOWS", what) for what in opens) else "runs"
@@ -7675,6 +7663,7 @@ def facts_of(attempt: Attempt) -> Facts:
     does = does_of(attempt)
     text = attempt.act.text
     line = typed.with_text(text)
+    taken = filter(typed.read.__contains__, TELLING_WORDS.findall(line.lower()))
     said = text.strip()
     # What is to be filled in, and not sent, is named all the same.
     named = is_in_task(said, re.sub(PATTERNS["NOT_SENT"], "", attempt.task))
@@ -7707,7 +7696,7 @@ def facts_of(attempt: Attempt) -> Facts:
         "does": does,
         "text": text,
         "path": lines_there(attempt, line),
-        "taken": without_named(typed.taken(line), attempt.task, " "),
+        "taken": without_named(taken, attempt.task, " "),
         "label": label_pressed(attempt),
         "in": "field" if typed.line.strip(UNKNOWN) else "",
         "control": "",
@@ -7769,8 +7758,28 @@ def facts_of_label(attempt: Attempt, window: Window, facts: Facts) -> Facts:
 
 def risky_lines(attempt: Attempt, facts: Facts) -> Iterator[str]:
     """Yields the lines for Windows to run that do more than show and no task says."""
-    behind = {"web": (), "console": (), "shell": RUNNING}.get(facts["runner"], OPENING)
-    for line in lines_run(attempt, facts):
+    program = attempt.program
+    runner = facts["runner"]
+    typed = facts["line"]
+    lines: Iterable[str] = ()
+    if program:
+        if not is_in_task(program.name, attempt.task):
+            lines = program.files or (program.name,)
+    elif runner and facts["text"] and facts["does"] == attempt.act.name:
+        lines = map(str.strip, typed.split("\n")[:-1])
+    elif runner and rules_met(ENTERED, facts):
+        line = typed
+        if runner not in ("shell", "console"):  # what Windows tells is what will be entered
+            there = chain(attempt.known, attempt.inside)
+            values = [control.value for control in there if control.role in FIELDS]
+            line = next(filter(None, values), typed)
+        lines = [line.strip() or UNKNOWN]  # a dialog has what it kept from the last time
+        # A bar may not yet tell what was typed.
+        in_bar = runner in ("address", "web") and typed[:1] != UNKNOWN
+        if in_bar and typed.strip() not in line:
+            lines = [line.strip(), typed.strip()]
+    behind = {"web": (), "console": (), "shell": RUNNING}.get(runner, OPENING)
+    for line in lines:
         command = line.strip('"')
         if rules_met(SHOWING_ONLY, {**facts, "command": command}):
             continue
@@ -7779,34 +7788,9 @@ def risky_lines(attempt: Attempt, facts: Facts) -> Iterator[str]:
         if is_local and True in taken_within(LOOK_UP_S, map(os.path.isdir, [path])):
             continue
         # What stood in a field of a program does not change what was typed into it.
-        said = command.strip(UNKNOWN) if facts["runner"] == "console" else command
+        said = command.strip(UNKNOWN) if runner == "console" else command
         if not is_in_task(said, attempt.task, behind):
             yield line
-
-
-def lines_run(attempt: Attempt, facts: Facts) -> Iterable[str]:
-    program = attempt.program
-    if program:
-        if is_in_task(program.name, attempt.task):
-            return ()
-        return program.files or (program.name,)
-    if not facts["runner"]:
-        return ()
-    if facts["text"] and facts["does"] == attempt.act.name:
-        return map(str.strip, facts["line"].split("\n")[:-1])
-    if not rules_met(ENTERED, facts):
-        return ()
-    line = facts["line"]
-    if facts["runner"] not in ("shell", "console"):  # what Windows tells is what will be entered
-        there = chain(attempt.known, attempt.inside)
-        values = [control.value for control in there if control.role in FIELDS]
-        typed = line
-        line = next(filter(None, values), typed)
-        # A bar may not yet tell what was typed.
-        in_bar = facts["runner"] in ("address", "web") and typed[:1] != UNKNOWN
-        if in_bar and typed.strip() not in line:
-            return [line.strip(), typed.strip()]
-    return [line.strip() or UNKNOWN]  # a dialog has what it kept from the last time
 
 
 # What each risk means for the person, who is asked about it.
@@ -7909,8 +7893,7 @@ def question_about(attempt: Attempt) -> str:
 
 def is_one_of(patterns: Iterable[str], *names: str) -> bool:
     """Tells whether one of the names is among these, in which * is anything."""
-    wanted = [fold(pattern) for pattern in patterns]
-    return any(fnmatchcase(fold(name), pattern) for name in names for pattern in wanted)
+    return any(starmap(fnmatchcase, product(map(fold, names), map(fold, patterns))))
 
 
 def is_allowed(risks: Iterable[str], attempt: Attempt, config: Config) -> bool:
@@ -7964,7 +7947,7 @@ def judged(attempt: Attempt, config: Config, apart: bool = False) -> Attempt:
         if not shows:
             met += said_by(known["label"], "commands")
         told = [*rules_met(TOLD, known), *["unknown"] * calculates]
-        risks += [risk for risk in met if risk not in told]
+        risks += filterfalse(told.__contains__, met)
         risks += [word for word in split_list(config.risky_words) if fold(word) in known["label"]]
     if not apart and {*risks} - {"unknown"}:
         risks = [risk for risk in risks if risk != "unknown"]
@@ -9014,7 +8997,7 @@ def gate_controls(actuator: Actuator, attempt: Attempt) -> Attempt:
                 "forbidden_window",
             )
     does = keys_of(attempt.act) or attempt.act.name
-    matters = {role for role in roles if has_form("MATTERS", role)}
+    matters = {*filter(partial(has_form, "MATTERS"), roles)}
     for window in attempt.reached:
         sends = has_form("SENDS", f"{window.program} {window.class_name}")
         if sends or not has_form("PLAIN", f"{window.program} {window.title}"):
@@ -9023,7 +9006,7 @@ def gate_controls(actuator: Actuator, attempt: Attempt) -> Attempt:
             matters |= roles & {"edit"} if does in ENTERING else set()
     if does in OPENERS:
         matters |= roles & ROW_ROLES
-    told_by = [window for window in attempt.reached if matters or is_dialog(window)]
+    told_by = attempt.reached if matters else [*filter(is_dialog, attempt.reached)]
     pastes = has_form("PASTES", does) or has_form("PASTES_LABEL", attempt.act.label)
     if attempt.front and (pastes or attempt.act.secret_names):
         told_by = [attempt.front]  # which tells its folder, or its site

@@ -121,7 +121,7 @@ ROWS = (
     ("unbidden", "Facts", "what a task only reads is not changed and saved unasked", "Typed.losing", 'if "changes" in attempt.notes:', "if False:"),
     ("changed-there", "Questions", "what was changed in one window is not asked about in another", "facts_of", "typed.changed & attempt.handles", "typed.changed"),
     ("read-before", "Facts", "what was read is not told to a search unasked", "Typed.after", '"reads" in attempt.notes', "False"),
-    ("type-column", "Questions", "a file's type tells what opening it does", "kind_of_item", '[f"type {value}" for', '["folder" for'),
+    ("type-column", "Questions", "a file's type tells what opening it does", "kind_of_item", '[f"type {one.value}"]', '["folder"]'),
     ("approval-age", "Actuator", "a person's yes holds for a while only", "gate_confirm", "actuator.clock.now() > until", "actuator.clock.now() < 0"),
     ("approval-look", "Actuator", "a yes holds only while the same control is there", "gate_confirm", "attempt.yes_is_for != wanted", "not wanted"),
     ("window-new", "Hands", "a window that never comes is not waited for without an end", "Hands.open_app", "clock.now() < end", "clock.now() < end * 9"),
