@@ -1173,8 +1173,8 @@ class Desktop(Protocol):
         """Seconds since anybody last used mouse or keyboard, the program included."""
         return math.inf
 
-    def keys_used(self) -> bool:
-        """Tells whether a key or a button went down since this was asked last."""
+    def used_by_hand(self) -> bool:
+        """Tells whether the mouse moved or a key went down since this was asked last."""
         return False
 
     def held_keys(self) -> list[str]:
@@ -3022,6 +3022,7 @@ class WindowsDesktop:
     # Whether the buttons were swapped when one was pressed last.
     _swapped: bool = False
     own_windows: set[int | None] = field(default_factory=set)
+    _mouse_was: Point | None = None
 
     def _measured(self, *metrics: int) -> list[int]:
         sides = [self.api.GetSystemMetrics(metric) for metric in metrics]
@@ -3240,10 +3241,14 @@ class WindowsDesktop:
         idle_ms = LONG(self.api.GetTickCount() - info.dwTime).value
         return max(0, idle_ms) / 1000
 
-    def keys_used(self) -> bool:
-        # All are asked, since the answer on each begins anew with that.
-        used = [self.api.GetAsyncKeyState(code) for code in range(1, 255)]
-        return any(used)
+    def used_by_hand(self) -> bool:
+        with suppress(Win32Error):
+            before = self._mouse_was
+            self._mouse_was = self.cursor()
+            # All are asked, since the answer on each begins anew with that.
+            used = [self.api.GetAsyncKeyState(code) for code in range(1, 255)]
+            return any(used) or self._mouse_was != before
+        return True
 
     def held_keys(self) -> list[str]:
         asked = self.api.GetAsyncKeyState
@@ -7616,14 +7621,6 @@ def unnamed_values(attempt: Attempt, line: str) -> str:
     return without_named(sentences, attempt.task, "\n")
 
 
-def name_there(attempt: Attempt, line: str) -> str:
-    """Returns what is the name of a file in a dialog, but for one that the task has."""
-    names = [line]
-    names += [one.value or "" for one in attempt.inside if has_form("FILE_FIELDS", one.name)]
-    files = [ntpath.basename(name.strip(' "\n')) for name in names]
-    return without_named(files, attempt.task, "\n").strip(UNKNOWN + "\n")
-
-
 TITLE_BAR = 40  # so many pixels from its top a window is moved by
 
 
@@ -7706,7 +7703,6 @@ def facts_of(attempt: Attempt) -> Facts:
         "program": window.program.lower(),
         "class": window.class_name.lower(),
         "about": fold("; ".join(control.name for control in attempt.inside)),
-        "saves": name_there(attempt, line) if has_form("SAVE_TITLES", window.title) else "",
     }
     if attempt.known:
         facts |= {"in": attempt.known[0].role, "holds": attempt.known[0].value or ""}
@@ -7738,7 +7734,13 @@ def facts_of_label(attempt: Attempt, window: Window, facts: Facts) -> Facts:
     for verb, name in product(CLOSES, closed.get(facts["does"], ())):
         if wanted_by(f"{verb} {name}", attempt.task) == "told":
             shuts = "yes"
+    files = []  # the name in a dialog that saves
+    if has_form("SAVE_TITLES", window.title):
+        fields = [one for one in attempt.inside if has_form("FILE_FIELDS", one.name)]
+        for name in (facts["line"], *(one.value or "" for one in fields)):
+            files.append(ntpath.basename(name.strip(' "\n')))
     known = {
+        "saves": without_named(files, attempt.task, "\n").strip(UNKNOWN + "\n"),
         "shuts": shuts,
         "kind": kind_of_item(attempt, attempt.front or window, label, facts["does"]),
         **facts_of_dialog(attempt, window, facts, label),
@@ -8302,7 +8304,6 @@ class Hands:
     allowed: tuple[tuple[object, ...], float] = ((), 0.0)
     told: set[str] = field(default_factory=set)  # what the person is told once
     strange: int = 0  # pauses in a row without a sign of mouse or keys
-    _mouse_was: Point | None = None
     _sent: int = 0  # input events of the present act
     _let_go_at: float = -1e9
     _pressed_last: Point | None = None
@@ -8691,7 +8692,7 @@ class Actuator(Hands):
                 self.last_own = self.clock.now()
                 self.release()
                 if self.strange:  # from now on what is seen of mouse and keys is the person's
-                    self.used_by_hand()
+                    self.desktop.used_by_hand()
         except (ToolError, Win32Error) as error:
             return Deed(act, str(error), "half-way" if self._sent else "failed", error.kind)
         self.moved_last = act.name == "move"
@@ -8726,14 +8727,6 @@ class Actuator(Hands):
         self.typed = self.typed.after(attempt, window)
         self.foreseen |= self.risks_of_way(attempt)
         return attempt.risks
-
-    def used_by_hand(self) -> bool:
-        """Tells whether mouse or keys were used since this was asked last."""
-        with suppress(Win32Error):
-            before = self._mouse_was
-            self._mouse_was = self.desktop.cursor()
-            return self.desktop.keys_used() or self._mouse_was != before
-        return True
 
     def settled(self) -> None:
         """Takes note that the screen is at rest: input meanwhile counts as the act's own."""
@@ -8792,7 +8785,7 @@ class Actuator(Hands):
             quiet = self.desktop.idle_s() >= self.config.takeover_quiet
             if quiet or self.clock.now() - judged >= STRANGE_PAUSE_S:
                 judged = self.clock.now()
-                self.strange = 0 if self.used_by_hand() else self.strange + 1
+                self.strange = 0 if self.desktop.used_by_hand() else self.strange + 1
             if self.strange >= STRANGE_PAUSES:
                 self.say_once(STRANGE_USE)
                 quiet = True
@@ -8812,7 +8805,7 @@ class Actuator(Hands):
             # may be the program's own.
             interferes = idle_s < quiet_s or seen_at < used_at
             if interferes and used_at - SLACK_S > self.last_own:
-                if self.used_by_hand():
+                if self.desktop.used_by_hand():
                     self.strange = 0
                 if self.strange < STRANGE_PAUSES:
                     self.stop.paused = self.stop.paused or IN_USE

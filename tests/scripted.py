@@ -81,7 +81,7 @@ class PlainDesktop:
     def idle_s(self) -> float:
         return math.inf
 
-    def keys_used(self) -> bool:
+    def used_by_hand(self) -> bool:
         return False
 
     def held_keys(self) -> list[str]:
