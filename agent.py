@@ -7336,15 +7336,21 @@ def is_left(
     return bool(permits) and is_in_task(label, attempt.task, behind)
 
 
-def beside_cancel(attempt: Attempt, label: str) -> list[str]:
-    """Returns the names of the buttons among which it is pressed, if one of them cancels."""
+def facts_of_dialog(
+    attempt: Attempt, window: Window, facts: Mapping[str, str], label: str
+) -> dict[str, str]:
+    """Returns what is known by what a window asks, where this is pressed in it."""
+    dialog = kind_of_dialog(attempt, window, facts, label)
+    if label and is_left(attempt, window, facts, label, dialog == "asks"):
+        dialog = "left"
+    # The buttons among which it is pressed, if one of them cancels.
     here = attempt.known[-1].rect if attempt.known else None
     few = len(attempt.buttons) <= ANSWERS_MOST
     names = []  # of a page only those on its line
     close_by = []
     cancels = False
     declines = False
-    for one in attempt.buttons:
+    for one in attempt.buttons if dialog != "left" else ():
         name = fold_label(one.name)
         below, beside = (one.rect.top - here.top, one.rect.left - here.left) if here else (0, 0)
         if few or not here or -one.rect.height < below < here.height:
@@ -7353,21 +7359,8 @@ def beside_cancel(attempt: Attempt, label: str) -> list[str]:
         if here and abs(below) <= 120 and abs(beside) < 500:
             close_by.append(name)
             declines |= name != label and has_form("DECLINES", name)
-    if cancels:
-        return names
-    return close_by if declines and len(close_by) <= BESIDE_MOST else []
-
-
-def facts_of_dialog(
-    attempt: Attempt, window: Window, facts: Mapping[str, str], label: str
-) -> dict[str, str]:
-    """Returns what is known by what a window asks, where this is pressed in it."""
-    dialog = kind_of_dialog(attempt, window, facts, label)
-    names: Sequence[str] = ()
-    if label and is_left(attempt, window, facts, label, dialog == "asks"):
-        dialog = "left"
-    else:
-        names = beside_cancel(attempt, label)
+    if not cancels:
+        names = close_by if declines and len(close_by) <= BESIDE_MOST else []
     # From elsewhere it is the default one, or one by its letter.
     said = [said_by(name, "answers") for name in names if label not in names or name == label]
     decides = [] in said and ["goes on"] not in said
@@ -8048,34 +8041,18 @@ def find_program(wanted: str, programs: Sequence[Program]) -> Program:
     raise ToolError(f"No single program is called {in_quotes(wanted, 60)}; {advice}.", "no_program")
 
 
-def quoted_name(title: str, most: int) -> str:
-    line = plain_line(title, most)
-    return f'"{line}"'
-
-
 TITLES_MOST = 12  # of which a model is told
 TITLE_MOST = 40  # characters of each
 
 
+def quoted_name(title: str, most: int = TITLE_MOST) -> str:
+    line = plain_line(title, most)
+    return f'"{line}"'
+
+
 def windows_text(windows: Sequence[Window]) -> str:
-    titles = [quoted_name(window.title, TITLE_MOST) for window in windows[:TITLES_MOST]]
+    titles = [quoted_name(window.title) for window in windows[:TITLES_MOST]]
     return "; ".join(titles) or "none"
-
-
-def find_window(wanted: str, windows: Sequence[Window]) -> Window:
-    """Finds the window of that title, or the only one whose title holds it; else ToolError."""
-    # Of several with the very same title it is the first one, which was in front last.
-    title = fold(wanted)
-    found = [window for window in windows if title and title in fold(window.title)]
-    same = [window for window in found if fold(window.title) == title]
-    if same or len(found) == 1:
-        return (same or found)[0]
-    number = f"{len(found)} windows have" if found else "No window has"
-    raise ToolError(
-        f"{number} {quoted_name(wanted, TITLE_MOST)} in the title; open windows:"
-        f" {windows_text(found or windows)}.",
-        "no_window",
-    )
 
 
 def _folded_words(text: str) -> frozenset[str]:
@@ -8135,16 +8112,18 @@ def names_agree(said: str, name: str) -> bool:
 
 
 def _are_among(words: Sequence[str], others: Sequence[str]) -> bool:
-    return all(any(_is_word(word, other) for other in others) for word in words)
-
-
-def _is_word(word: str, other: str) -> bool:
-    # Whether both are one word, aside from its ending.
-    if word == other or (re.search(_UNSPACED, word) and word in other):
-        return True
-    short, long = sorted((word, other), key=len)
-    ending = len(long) - len(short)
-    return len(short) >= STEM_LEAST and ending <= ENDING_MOST and long.startswith(short)
+    # Whether each word is one of the others, aside from its ending.
+    for word in words:
+        unspaced = re.search(_UNSPACED, word)
+        for other in others:
+            short, long = sorted((word, other), key=len)
+            is_stem = len(short) >= STEM_LEAST and long.startswith(short)
+            alike = word == other or (is_stem and len(long) - len(short) <= ENDING_MOST)
+            if alike or (unspaced and word in other):
+                break
+        else:
+            return False
+    return True
 
 
 def quoted_control(control: Control) -> str:
@@ -8842,14 +8821,26 @@ def gate_waits(actuator: Actuator, attempt: Attempt) -> Attempt:
 
 
 def gate_names(actuator: Actuator, attempt: Attempt) -> Attempt:
+    """Finds the program that it starts, and the window of a title or the only one that holds it."""
     args = attempt.act.args
     if "name" in args:
         program = find_program(args["name"], actuator.desktop.programs())
         named = [Window(0, program.name, file) for file in program.files or ("",)]
         return replace(attempt, program=program, named=named)
     if "title" in args:
+        # Of several with the very same title it is the first one, which was in front last.
+        title = fold(args["title"])
         open_ones = [window for window in actuator.desktop.windows() if not window.own]
-        return replace(attempt, named=[find_window(args["title"], open_ones)])
+        found = [window for window in open_ones if title and title in fold(window.title)]
+        same = [window for window in found if fold(window.title) == title]
+        if not same and len(found) != 1:
+            number = f"{len(found)} windows have" if found else "No window has"
+            raise ToolError(
+                f"{number} {quoted_name(args['title'])} in the title; open windows:"
+                f" {windows_text(found or open_ones)}.",
+                "no_window",
+            )
+        return replace(attempt, named=(same or found)[:1])
     return attempt
 
 
