@@ -1068,12 +1068,6 @@ class Control:
         entry = {name: value for name, value in vars(self).items() if value != usual.get(name)}
         return {**entry, "rect": list(self.rect)}
 
-    @property
-    def holder(self) -> Control:
-        """Gives what is around it and can be pressed, as if that stood in its place."""
-        role, name = self.held_by
-        return replace(self, role=role, name=name, held_by=())
-
 
 def middle_of(rect: Rect) -> Point:
     return Point(rect.left + rect.width // 2, rect.top + rect.height // 2)
@@ -4747,10 +4741,12 @@ class Attempt:
 
     @property
     def held(self) -> Attempt:
-        """Returns the same act on what holds the controls that it hits."""
-        holders = []
-        for one in (*self.controls, self.focused):
-            holders.append(one.holder if one and one.held_by else one)
+        """Returns the same act on what holds the controls that it hits, as if that stood there."""
+        holders = [*self.controls, self.focused]
+        for at, one in enumerate(holders):
+            if one and one.held_by:
+                role, name = one.held_by
+                holders[at] = replace(one, role=role, name=name, held_by=())
         *controls, focused = holders
         return replace(self, controls=[*filter(None, controls)], focused=focused)
 
@@ -7233,6 +7229,10 @@ def is_dialog(window: Window) -> bool:
     return bool(window.owner) or has_form("DIALOGS", window.class_name)
 
 
+def texts_of(controls: Iterable[Control]) -> list[str]:
+    return [fold(one.name) for one in controls if one.role in ("text", "group", "pane")]
+
+
 def kind_of_dialog(attempt: Attempt, window: Window, facts: Mapping[str, str], label: str) -> str:
     """`asks` for a message box: answers, and nothing to fill in; `line` for one to fill in."""
     if not is_dialog(window):
@@ -7256,13 +7256,12 @@ def is_announced(attempt: Attempt, label: str) -> bool:
     if not label or is_in_task(label, attempt.task, ANSWERING_WORDS):
         return False
     said = re.escape(label) if label >= "\u0e00" else rf"\b{re.escape(label)}\b"
-    texts = [fold(one.name) for one in attempt.inside if one.role in ("text", "group", "pane")]
     return any(
         len(text) > len(label) + ANNOUNCED_LEAST
         and re.search(said, text)
         and (goes_on or re.search(PATTERNS["NOW"], text))
         and not has_form("GOES_ON_SAID", text)
-        for text in texts
+        for text in texts_of(attempt.inside)
     )
 
 
@@ -7280,7 +7279,7 @@ def answers_there(attempt: Attempt, label: str) -> bool:
             fields_there = any(one.role in FIELDS for one in there)
             if agrees and not fields_there and len(others) <= BESIDE_MOST:
                 return True
-            texts = [fold(one.name) for one in there if one.role in ("text", "group", "pane")]
+            texts = texts_of(there)
             if agrees or not fields_there:  # else it is a form
                 return any(
                     has_form("ASKS", text)
@@ -7304,7 +7303,7 @@ def is_left(
         PATTERNS["SAVING"], f"{about or title}; {label}"
     )
     if "refuses" in said and not loses:
-        texts = [fold(one.name) for one in attempt.inside if one.role in ("text", "group", "pane")]
+        texts = texts_of(attempt.inside)
         banner = any(has_form("COOKIES", text) for text in texts) and "?" not in " ".join(texts)
         # No to a box; to keep something or to skip what was asked for may do more.
         no = bool(window.owner) and has_form("NOES", label) and not has_form("WARNS", about)
@@ -7468,9 +7467,10 @@ def kind_of_item(attempt: Attempt, window: Window, label: str, does: str) -> str
     if picked and (has_form("OPENS", label) or not name):
         name = picked[1]
     opens = [name] if has_form("ENDING_KNOWN", name) else []
-    said = [f"{kind} {name}" for kind in [*FOLDER_WORDS, "is in"]]
-    said += [f"{name} folder"] + [name] * has_form("ENDING_SHOWS", name)
-    shows = any(is_in_task(one, attempt.task) for one in said)
+    shows = has_form("ENDING_SHOWS", name) and is_in_task(name, attempt.task)
+    shows = shows or is_in_task(f"{name} folder", attempt.task)
+    for word in (*FOLDER_WORDS, "is in"):
+        shows = shows or is_in_task(f"{word} {name}", attempt.task)
     runs = re.search(r"\.\w+$|setup|inst|update|run|start|key|load", name.lower())
     archived = name and has_form("ARCHIVERS", window.program) and not runs
     if shows or archived:  # what has no ending is no program
@@ -7908,7 +7908,7 @@ def is_allowed(risks: Iterable[str], attempt: Attempt, config: Config) -> bool:
             inside.append(meant)
         if not place or (inside and all(inside)):
             allowed.append(name.strip())
-    return all(is_one_of(allowed, risk) for risk in risks)
+    return all(map(partial(is_one_of, allowed), risks))
 
 
 def judged(attempt: Attempt, config: Config, apart: bool = False) -> Attempt:
