@@ -1828,8 +1828,9 @@ def encode_png(pixels: bytes, width: int, height: int) -> bytes:
     rgb = bytearray(stride * height)
     for channel in range(3):
         rgb[channel::3] = pixels[2 - channel :: 4]
-    # In front of each row its filter, which is none.
-    rows = b"".join(b"\0" + rgb[at : at + stride] for at in range(0, len(rgb), stride))
+    rows = bytearray()
+    for at in range(0, len(rgb), stride):
+        rows += b"\0" + rgb[at : at + stride]  # in front of each row its filter, which is none
     return _png_around(zlib.compress(rows, PNG_LEVEL), width, height)
 
 
@@ -1921,13 +1922,10 @@ def _glyph(char: str) -> tuple[int, list[Rect]]:
     return columns + 1, strokes
 
 
-@lru_cache(maxsize=1024)
-def _mixing(colour: int, part: int) -> list[bytes]:
-    """Tables for blue, green and red, by which a value moves part/64 of the way to `colour`."""
-    return [
-        bytes(value + (level - value) * part // 64 for value in range(256))
-        for level in colour.to_bytes(3, "little")
-    ]
+@lru_cache(maxsize=4096)
+def _mixing(part: int, level: int) -> bytes:
+    """Returns the table by which a value moves part/64 of the way to `level`."""
+    return bytes(value + (level - value) * part // 64 for value in range(256))
 
 
 class Canvas:
@@ -1944,7 +1942,8 @@ class Canvas:
 
     def fill(self, rect: Rect, colour: int, radius: int = 0, alpha: float = 1.0) -> None:
         """Fills a rectangle, mixed with what is there."""
-        tables = _mixing(colour, round(alpha * 64))
+        # For blue, green and red.
+        tables = [*map(partial(_mixing, round(alpha * 64)), colour.to_bytes(3, "little"))]
         for line in self._lines(rect, radius):
             # Without a loop over a line.
             for channel, table in enumerate(tables, line.start):
@@ -7250,21 +7249,6 @@ def kind_of_dialog(attempt: Attempt, window: Window, facts: Mapping[str, str], l
     return "asks" if 1 < answers <= ANSWERS_MOST else ""
 
 
-def is_announced(attempt: Attempt, label: str) -> bool:
-    """Tells whether a text of the window says what going on does, as "Next signs it for both"."""
-    goes_on = has_form("GOING", label)
-    if not label or is_in_task(label, attempt.task, ANSWERING_WORDS):
-        return False
-    said = re.escape(label) if label >= "\u0e00" else rf"\b{re.escape(label)}\b"
-    return any(
-        len(text) > len(label) + ANNOUNCED_LEAST
-        and re.search(said, text)
-        and (goes_on or re.search(PATTERNS["NOW"], text))
-        and not has_form("GOES_ON_SAID", text)
-        for text in texts_of(attempt.inside)
-    )
-
-
 def answers_there(attempt: Attempt, label: str) -> bool:
     """Tells whether a page asks above what is pressed, which says yes beside one that says no."""
     if has_form("REVEALS", label):
@@ -7363,11 +7347,21 @@ def facts_of_dialog(
     # From elsewhere it is the default one, or one by its letter.
     said = [said_by(name, "answers") for name in names if label not in names or name == label]
     decides = [] in said and ["goes on"] not in said
+    # Whether a text of the window says what going on does, as "Next signs it for both".
+    announced = ""
+    if label and not is_in_task(label, attempt.task, ANSWERING_WORDS):
+        goes_on = has_form("GOING", label)
+        called = re.escape(label) if label >= "\u0e00" else rf"\b{re.escape(label)}\b"
+        for text in texts_of(attempt.inside):
+            says_more = len(text) > len(label) + ANNOUNCED_LEAST and re.search(called, text)
+            at_once = goes_on or re.search(PATTERNS["NOW"], text)
+            if says_more and at_once and not has_form("GOES_ON_SAID", text):
+                announced = "yes"
     return {
         "dialog": dialog,
         "cancels": "yes" if names else "",
         "decides": "yes" if decides else "",
-        "announced": "yes" if is_announced(attempt, label) else "",
+        "announced": announced,
     }
 
 
