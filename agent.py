@@ -1062,12 +1062,6 @@ class Control:
         """Gives what its program calls it, wherever it stands and whatever it holds."""
         return [self.role, self.name, self.id]
 
-    def to_json(self) -> JsonDict:
-        """Returns it as the journal has it; what is as usual is left out."""
-        usual = vars(Control)
-        entry = {name: value for name, value in vars(self).items() if value != usual.get(name)}
-        return {**entry, "rect": list(self.rect)}
-
 
 def middle_of(rect: Rect) -> Point:
     return Point(rect.left + rect.width // 2, rect.top + rect.height // 2)
@@ -1439,13 +1433,20 @@ class Deed:
         return replace(self, result=f"{self.result}; {told}", known=known)
 
     def targets(self, area: Rect) -> list[JsonDict] | None:
-        """Gives what was known at the places of a deed that was seen through, for its record."""
+        """Gives what was known at the places of a deed that was seen through, for its record.
+
+        What is as usual is left out, and what a field held.
+        """
         if self.act_s is None or not self.controls:
             return None
-        return [
-            {**replace(known, value=None).to_json(), "box": known.rect.on_grid(area)}
-            for known in self.controls
-        ]
+        targets = []
+        for known in self.controls:
+            entry: JsonDict = {}
+            for name, value in vars(known).items():
+                if name != "value" and value != vars(Control).get(name):
+                    entry[name] = value
+            targets.append({**entry, "rect": [*known.rect], "box": known.rect.on_grid(area)})
+        return targets
 
 
 ####################################################################################################
@@ -1585,8 +1586,8 @@ class ResultRecord(Record, kind="result"):
     region: Region | None = None
     refused: str = ""
     seconds: float = 0.0
-    # What Control.to_json gives of each that was known at a place of the act, and its `box` on the
-    # picture that this was meant for.
+    # What Deed.targets gives of each that was known at a place of the act, its `box` on the picture
+    # that this was meant for.
     targets: list[JsonDict] | None = None
     # The handle of the window in front, where it holds typed text.
     filled: int | None = None
@@ -7654,12 +7655,12 @@ def facts_of(attempt: Attempt) -> Facts:
     if has_form("EXPLORER", window.program):  # which may not show the ending of a file
         for ending in re.findall(r"\.\w{2,4}\b", attempt.task):
             named |= is_in_task(f"{said}{ending}", attempt.task)
+    hit = {*true_names(attempt.known)}
     so = vars(attempt) | {
         "elsewhere": has_form("EXPLORER", front.program) and is_elsewhere(attempt, front),
         "named": named,
         "sends": has_form("SENDS", f"{window.program} {window.class_name}"),
-        "carried": len({*true_names(attempt.known)}) > 1
-        and not without_named(true_names(attempt.known), attempt.task, "\n"),
+        "carried": len(hit) > 1 and not without_named(hit, attempt.task, "\n"),
         "between": len({control.name for control in attempt.known}) > 1,
         "enters": "\n" in text or does in ENTERING,
         "inner": [*attempt.places, window.rect][0][1] > window.rect.top + TITLE_BAR,
