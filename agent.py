@@ -4069,17 +4069,12 @@ def read_chord(value: object) -> str | None:
     return read_text(value)
 
 
-def as_chord(text: str) -> str:
-    """Returns `Ctrl + S` as `ctrl+s`; raises ToolError for what is no chord."""
-    return "+".join(parse_chord(text))
-
-
-def _modifiers(text: str) -> str:
-    """Returns `Ctrl+Shift` as `ctrl+shift`; raises ToolError for another key."""
+def as_chord(text: str, known: Collection[str] = VK_MAP) -> str:
+    """Returns `Ctrl + S` as `ctrl+s`; raises ToolError for what is no chord, or has another key."""
     keys = parse_chord(text)
-    others = [key for key in keys if key not in MODIFIERS]
-    if others:
-        raise ToolError(f"{others[0]} is no key to hold while the mouse acts.", "invalid_key")
+    for key in keys:
+        if key not in known:
+            raise ToolError(f"{key} is no key to hold while the mouse acts.", "invalid_key")
     return "+".join(keys)
 
 
@@ -4146,7 +4141,7 @@ ARGUMENTS: Mapping[str, Argument] = {
         lambda chords: tuple(map(as_chord, chords)),
     ),
     # Held while the mouse acts, such as ctrl+shift; only a grammar fills them.
-    "modifiers": TEXT._replace(make=_modifiers),
+    "modifiers": TEXT._replace(make=partial(as_chord, known=MODIFIERS)),
     # Notches of a wheel.
     "ticks": Argument(
         f"1 to {TICKS_MOST} ticks, + for up and - for down",
