@@ -7495,17 +7495,6 @@ def rules_met(rules: Iterable[tuple[str, Facts]], facts: Facts) -> list[str]:
     return met
 
 
-def does_of(attempt: Attempt) -> str:
-    """Returns an act's keys or tool; a blank or a line end on a button presses it."""
-    does = keys_of(attempt.act) or attempt.act.name
-    gets_it = attempt.act.types and attempt.focused
-    if not (gets_it and has_form("PRESSED", gets_it.role)):
-        return does
-    typed = {" ": "space", "\n": "enter"}.get(attempt.act.text[:1])
-    key = typed or does.rpartition("+")[2]
-    return key if key in ("space", "enter") else does
-
-
 # What a task calls a tab, and the verbs that bid to close something.
 A_TAB = "tab onglet pestana scheda tabblad karte registerkarte fliken".split()
 CLOSES = (
@@ -7516,13 +7505,21 @@ A_SHORTCUT = (
 )
 
 
-def label_pressed(attempt: Attempt) -> str:
-    """As the model calls it, and on the last line as Windows does."""
-    does = does_of(attempt)
+def does_and_label(attempt: Attempt) -> tuple[str, str]:
+    """Returns an act's keys or tool, and the label that it presses.
+
+    A blank or a line end on a button presses it. The label is as the model calls it, and on the
+    last line as Windows does.
+    """
+    does = keys_of(attempt.act) or attempt.act.name
+    if attempt.act.types and attempt.focused and has_form("PRESSED", attempt.focused.role):
+        typed = {" ": "space", "\n": "enter"}.get(attempt.act.text[:1])
+        key = typed or does.rpartition("+")[2]
+        does = key if key in ("space", "enter") else does
+    if does in MOVES:
+        return does, ""
     opens = does in OPENERS
     names = [attempt.act.label]
-    if does in MOVES:
-        return ""
     if attempt.program:
         names = [attempt.program.name]
     if does.startswith("alt+"):  # Windows does not tell which button has that letter
@@ -7535,7 +7532,7 @@ def label_pressed(attempt: Attempt) -> str:
     elif opens or does == "space" or not attempt.act.types:
         names += true_names(attempt.known)
     label = "\n".join(map(fold_label, filter(None, names)))
-    return re.sub(rf" ?{A_SHORTCUT}$", "", label, flags=re.MULTILINE)
+    return does, re.sub(rf" ?{A_SHORTCUT}$", "", label, flags=re.MULTILINE)
 
 
 def has_lost(attempt: Attempt, window: Window) -> bool:
@@ -7618,7 +7615,7 @@ def bids(task: str) -> bool:
     return not verbs or not all(has_form("WATCHES", clause) for clause in verbs)
 
 
-# does (its keys, or its tool), text, enters, label (see label_pressed); in (the role of the control
+# does and label (see does_and_label), text, enters; in (the role of the control
 # that gets it, field if it is typed into, empty if unknown), control (the name of where it ends);
 # title, titled (told: the task bids what it says, as "print" does), program; owned (yes of a
 # dialog), about (what it says); line (with what is typed now), opened, last (see Typed); named (yes
@@ -7640,7 +7637,7 @@ def facts_of(attempt: Attempt) -> Facts:
     window = next(iter(attempt.reached), Window(0, ""))
     front = attempt.front or window
     typed = attempt.typed.of(window)
-    does = does_of(attempt)
+    does, label = does_and_label(attempt)
     text = attempt.act.text
     line = typed.with_text(text)
     taken = filter(typed.read.__contains__, TELLING_WORDS.findall(line.lower()))
@@ -7677,7 +7674,7 @@ def facts_of(attempt: Attempt) -> Facts:
         "text": text,
         "path": lines_there(attempt, line),
         "taken": without_named(taken, attempt.task, " "),
-        "label": label_pressed(attempt),
+        "label": label,
         "in": "field" if typed.line.strip(UNKNOWN) else "",
         "control": "",
         "holds": "",
