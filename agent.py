@@ -7714,13 +7714,14 @@ def facts_of_label(attempt: Attempt, window: Window, facts: Facts) -> Facts:
     for verb, name in product(CLOSES, closed.get(facts["does"], ())):
         if wanted_by(f"{verb} {name}", attempt.task) == "told":
             shuts = "yes"
-    files = []  # the name in a dialog that saves
+    saves = ""  # the name of a file in a dialog, but for one that the task has
     if has_form("SAVE_TITLES", window.title):
-        fields = [one for one in attempt.inside if has_form("FILE_FIELDS", one.name)]
-        for name in (facts["line"], *(one.value or "" for one in fields)):
-            files.append(ntpath.basename(name.strip(' "\n')))
+        names = [facts["line"]]
+        names += [one.value or "" for one in attempt.inside if has_form("FILE_FIELDS", one.name)]
+        files = [ntpath.basename(name.strip(' "\n')) for name in names]
+        saves = without_named(files, attempt.task, "\n").strip(UNKNOWN + "\n")
     known = {
-        "saves": without_named(files, attempt.task, "\n").strip(UNKNOWN + "\n"),
+        "saves": saves,
         "shuts": shuts,
         "kind": kind_of_item(attempt, attempt.front or window, label, facts["does"]),
         **facts_of_dialog(attempt, window, facts, label),
