@@ -1126,12 +1126,10 @@ class Desktop(Protocol):
     def screen(self) -> Rect:
         """Returns the whole virtual screen: all monitors."""
 
-    def primary(self) -> Rect:
-        return self.screen()
-
-    def on_monitor(self, point: Point) -> bool:
-        """Tells whether a monitor shows that pixel; between them there may be gaps."""
-        return self.screen().contains(point)
+    def monitor_at(self, point: Point) -> Rect:
+        """Returns the monitor that shows that pixel, of no size in a gap; 0, 0 is the primary's."""
+        screen = self.screen()
+        return screen if screen.contains(point) else Rect(0, 0, 0, 0)
 
     def capture(self, area: Rect, width: int, height: int) -> Frame:
         """Returns the area scaled to width x height, without and with the mouse pointer."""
@@ -2035,7 +2033,7 @@ _TYPE_NAMES: Mapping[CType, str] = {
     LPARAM: "LPARAM DPI_AWARENESS_CONTEXT",  # a handle that is a small number
     LPVOID: "HANDLE HBITMAP HBRUSH HCURSOR HDC HDESK HGDIOBJ HICON HMONITOR HWND LPVOID"
     " LPBITMAPINFO LPCURSORINFO LPDWORD LPFLASHWINFO LPHANDLE LPICONINFO LPINPUT LPMSG"
-    " LPLASTINPUTINFO LPPOINT LPRECT LPWSTR PHANDLER_ROUTINE WNDENUMPROC",
+    " LPLASTINPUTINFO LPMONITORINFO LPPOINT LPRECT LPWSTR PHANDLER_ROUTINE WNDENUMPROC",
     ctypes.c_wchar_p: "LPCWSTR",
     ctypes.c_int16: "SHORT",
 }
@@ -2131,6 +2129,7 @@ user32: screen
   BOOL SetProcessDPIAware()
   INT GetSystemMetrics(INT) | any: 0 is a coordinate, too
   HMONITOR MonitorFromPoint(POINT, DWORD) | any: null: there is none
+  BOOL GetMonitorInfoW(HMONITOR, LPMONITORINFO)
   HDESK OpenInputDesktop(DWORD, BOOL, DWORD)
   BOOL CloseDesktop(HDESK)
   HDC GetDC(HWND)
@@ -2859,6 +2858,10 @@ KEYBDINPUT = structure(
     "KEYBDINPUT: WORD wVk, WORD wScan, DWORD dwFlags, DWORD time, ULONG_PTR dwExtraInfo"
 )
 LASTINPUTINFO = structure("LASTINPUTINFO: UINT cbSize, DWORD dwTime")
+MONITORINFO = structure(
+    "MONITORINFO: DWORD cbSize, LONG left, LONG top, LONG right, LONG bottom,"
+    " LONG workLeft, LONG workTop, LONG workRight, LONG workBottom, DWORD dwFlags"
+)
 
 
 class INPUT_UNION(ctypes.Union):
@@ -2889,8 +2892,6 @@ KEYEVENTF_KEYUP = 0x0002
 KEYEVENTF_UNICODE = 0x0004
 
 # Screen and drawing.
-SM_CXSCREEN = 0
-SM_CYSCREEN = 1
 SM_CXCURSOR = 13
 SM_CYCURSOR = 14
 SM_SWAPBUTTON = 23
@@ -3018,22 +3019,21 @@ class WindowsDesktop:
     own_windows: set[int | None] = field(default_factory=set)
     _mouse_was: Point | None = None
 
-    def _measured(self, *metrics: int) -> list[int]:
-        sides = [self.api.GetSystemMetrics(metric) for metric in metrics]
-        if min(sides[-2:]) <= 0:
+    def screen(self) -> Rect:
+        metrics = range(SM_XVIRTUALSCREEN, SM_XVIRTUALSCREEN + 4)
+        screen = Rect(*map(self.api.GetSystemMetrics, metrics))
+        if min(screen[2:]) <= 0:
             raise Win32Error(
                 "Windows reports a screen of no size; connect a display or restore the session."
             )
-        return sides
+        return screen
 
-    def screen(self) -> Rect:
-        return Rect(*self._measured(*range(SM_XVIRTUALSCREEN, SM_XVIRTUALSCREEN + 4)))
-
-    def primary(self) -> Rect:
-        return Rect(0, 0, *self._measured(SM_CXSCREEN, SM_CYSCREEN))
-
-    def on_monitor(self, point: Point) -> bool:
-        return bool(self.api.MonitorFromPoint(POINT(*point), MONITOR_DEFAULTTONULL))
+    def monitor_at(self, point: Point) -> Rect:
+        monitor = self.api.MonitorFromPoint(POINT(*point), MONITOR_DEFAULTTONULL)
+        if not monitor:
+            return Rect(0, 0, 0, 0)
+        told = filled_in(MONITORINFO, self.api.GetMonitorInfoW, monitor)
+        return Rect.between(told.left, told.top, told.right, told.bottom)
 
     def capture(self, area: Rect, width: int, height: int) -> Frame:
         screen = self.screen()
@@ -8306,7 +8306,7 @@ class Hands:
 
     def refuse_gap(self, place: Point) -> None:
         """Raises ToolError where no monitor is: Windows would put the mouse elsewhere."""
-        if not self.desktop.on_monitor(place):
+        if not self.desktop.monitor_at(place).width:
             raise ToolError("That place of the working area is not on any monitor.", "invalid_box")
 
     def outside(self, window: Window | None, frame: Frame) -> str:
@@ -9252,7 +9252,7 @@ def show_question(
     """
     # No look is taken meanwhile, so it is in none even where Windows cannot leave it out.
     api = desktop.api
-    screen = desktop.primary()
+    screen = desktop.monitor_at(Point(0, 0))
     line = max(16, min(screen[2:]) // BOX_LINES)
     text = ""
     for row in question.replace("&", "&&").split("\n"):
@@ -13024,7 +13024,7 @@ AREA_LEAST = 32  # pixels to a side: less is a mistake, such as 0,0,1,1 for 0.0,
 def resolve_area(config: Config, desktop: Desktop) -> Rect:
     """Returns the working area in pixels; raises ConfigError."""
     setting = config.area
-    primary = desktop.primary()
+    primary = desktop.monitor_at(Point(0, 0))
     full = desktop.screen()
     if setting in ("primary", "all"):
         return primary if setting == "primary" else full
