@@ -282,12 +282,12 @@ class Rect(NamedTuple):
 
     def scaled(self, source: Rect, target: Rect) -> Rect:
         """Carries a part of `source` over to `target`, with each pixel that it touches."""
-        left = (self.left - source.left) * target.width // source.width
-        top = (self.top - source.top) * target.height // source.height
+        left = target.left + (self.left - source.left) * target.width // source.width
+        top = target.top + (self.top - source.top) * target.height // source.height
         # Rounded up.
-        right = -((source.left - self.right) * target.width // source.width)
-        bottom = -((source.top - self.bottom) * target.height // source.height)
-        return Rect.between(left, top, right, bottom).moved(target.left, target.top)
+        right = target.left - (source.left - self.right) * target.width // source.width
+        bottom = target.top - (source.top - self.bottom) * target.height // source.height
+        return Rect.between(left, top, right, bottom)
 
     def union(self, other: Rect) -> Rect:
         left, top = map(min, self[:2], other[:2])
@@ -1076,18 +1076,6 @@ class Control:
         """Gives what its program calls it, wherever it stands and whatever it holds."""
         return [self.role, self.name, self.id]
 
-    def to_json(self) -> JsonDict:
-        """Returns it as the journal has it; what is as usual is left out."""
-        usual = vars(Control)
-        entry = {name: value for name, value in vars(self).items() if value != usual.get(name)}
-        return {**entry, "rect": list(self.rect)}
-
-    @property
-    def holder(self) -> Control:
-        """Gives what is around it and can be pressed, as if that stood in its place."""
-        role, name = self.held_by
-        return replace(self, role=role, name=name, held_by=())
-
 
 def middle_of(rect: Rect) -> Point:
     return Point(rect.left + rect.width // 2, rect.top + rect.height // 2)
@@ -1152,12 +1140,10 @@ class Desktop(Protocol):
     def screen(self) -> Rect:
         """Returns the whole virtual screen: all monitors."""
 
-    def primary(self) -> Rect:
-        return self.screen()
-
-    def on_monitor(self, point: Point) -> bool:
-        """Tells whether a monitor shows that pixel; between them there may be gaps."""
-        return self.screen().contains(point)
+    def monitor_at(self, point: Point) -> Rect:
+        """Returns the monitor that shows that pixel, of no size in a gap; 0, 0 is the primary's."""
+        screen = self.screen()
+        return screen if screen.contains(point) else Rect(0, 0, 0, 0)
 
     def capture(self, area: Rect, width: int, height: int) -> Frame:
         """Returns the area scaled to width x height, without and with the mouse pointer."""
@@ -1187,8 +1173,8 @@ class Desktop(Protocol):
         """Seconds since anybody last used mouse or keyboard, the program included."""
         return math.inf
 
-    def keys_used(self) -> bool:
-        """Tells whether a key or a button went down since this was asked last."""
+    def used_by_hand(self) -> bool:
+        """Tells whether the mouse moved or a key went down since this was asked last."""
         return False
 
     def held_keys(self) -> list[str]:
@@ -1459,13 +1445,20 @@ class Deed:
         return replace(self, result=f"{self.result}; {told}", known=known)
 
     def targets(self, area: Rect) -> list[JsonDict] | None:
-        """Gives what was known at the places of a deed that was seen through, for its record."""
+        """Gives what was known at the places of a deed that was seen through, for its record.
+
+        What is as usual is left out, and what a field held.
+        """
         if self.act_s is None or not self.controls:
             return None
-        return [
-            {**replace(known, value=None).to_json(), "box": known.rect.on_grid(area)}
-            for known in self.controls
-        ]
+        targets = []
+        for known in self.controls:
+            entry: JsonDict = {}
+            for name, value in vars(known).items():
+                if name != "value" and value != vars(Control).get(name):
+                    entry[name] = value
+            targets.append({**entry, "rect": [*known.rect], "box": known.rect.on_grid(area)})
+        return targets
 
 
 ####################################################################################################
@@ -1607,8 +1600,8 @@ class ResultRecord(Record, kind="result"):
     region: Region | None = None
     refused: str = ""
     seconds: float = 0.0
-    # What Control.to_json gives of each that was known at a place of the act, and its `box` on the
-    # picture that this was meant for.
+    # What Deed.targets gives of each that was known at a place of the act, its `box` on the picture
+    # that this was meant for.
     targets: list[JsonDict] | None = None
     # The handle of the window in front, where it holds typed text.
     filled: int | None = None
@@ -1855,8 +1848,9 @@ def encode_png(pixels: bytes, width: int, height: int) -> bytes:
     rgb = bytearray(stride * height)
     for channel in range(3):
         rgb[channel::3] = pixels[2 - channel :: 4]
-    # In front of each row its filter, which is none.
-    rows = b"".join(b"\0" + rgb[at : at + stride] for at in range(0, len(rgb), stride))
+    rows = bytearray()
+    for at in range(0, len(rgb), stride):
+        rows += b"\0" + rgb[at : at + stride]  # in front of each row its filter, which is none
     return _png_around(zlib.compress(rows, PNG_LEVEL), width, height)
 
 
@@ -1948,13 +1942,10 @@ def _glyph(char: str) -> tuple[int, list[Rect]]:
     return columns + 1, strokes
 
 
-@lru_cache(maxsize=1024)
-def _mixing(colour: int, part: int) -> list[bytes]:
-    """Tables for blue, green and red, by which a value moves part/64 of the way to `colour`."""
-    return [
-        bytes(value + (level - value) * part // 64 for value in range(256))
-        for level in colour.to_bytes(3, "little")
-    ]
+@lru_cache(maxsize=4096)
+def _mixing(part: int, level: int) -> bytes:
+    """Returns the table by which a value moves part/64 of the way to `level`."""
+    return bytes(value + (level - value) * part // 64 for value in range(256))
 
 
 class Canvas:
@@ -1971,7 +1962,8 @@ class Canvas:
 
     def fill(self, rect: Rect, colour: int, radius: int = 0, alpha: float = 1.0) -> None:
         """Fills a rectangle, mixed with what is there."""
-        tables = _mixing(colour, round(alpha * 64))
+        # For blue, green and red.
+        tables = [*map(partial(_mixing, round(alpha * 64)), colour.to_bytes(3, "little"))]
         for line in self._lines(rect, radius):
             # Without a loop over a line.
             for channel, table in enumerate(tables, line.start):
@@ -2062,7 +2054,7 @@ _TYPE_NAMES: Mapping[CType, str] = {
     LPARAM: "LPARAM DPI_AWARENESS_CONTEXT",  # a handle that is a small number
     LPVOID: "HANDLE HBITMAP HBRUSH HCURSOR HDC HDESK HGDIOBJ HICON HMONITOR HWND LPVOID"
     " LPBITMAPINFO LPCURSORINFO LPDWORD LPFLASHWINFO LPHANDLE LPICONINFO LPINPUT LPMSG"
-    " LPLASTINPUTINFO LPPOINT LPRECT LPWSTR PHANDLER_ROUTINE WNDENUMPROC",
+    " LPLASTINPUTINFO LPMONITORINFO LPPOINT LPRECT LPWSTR PHANDLER_ROUTINE WNDENUMPROC",
     ctypes.c_wchar_p: "LPCWSTR",
     ctypes.c_int16: "SHORT",
 }
@@ -2158,6 +2150,7 @@ user32: screen
   BOOL SetProcessDPIAware()
   INT GetSystemMetrics(INT) | any: 0 is a coordinate, too
   HMONITOR MonitorFromPoint(POINT, DWORD) | any: null: there is none
+  BOOL GetMonitorInfoW(HMONITOR, LPMONITORINFO)
   HDESK OpenInputDesktop(DWORD, BOOL, DWORD)
   BOOL CloseDesktop(HDESK)
   HDC GetDC(HWND)
@@ -2732,7 +2725,13 @@ class WindowElement(NamedTuple):
 
     def control(self) -> Control:
         style = self.api.GetWindowLongW(self.handle, GWL_STYLE)
-        role = self._role(style)
+        known = filled_text(CLASS_CHARACTERS, self.api.GetClassNameW, self.handle).lower()
+        roles = [role for beginning, role in _CLASS_ROLES.items() if known.startswith(beginning)]
+        role = [*roles, "pane"][0]
+        if known == "button":
+            role = _BUTTON_ROLES[style & 0xF]
+        elif role != "menu" and self.api.GetAncestor(self.handle, GA_ROOT) == self.handle:
+            role = "window"
         # A style of nothing at all is one that Windows does not tell.
         password = role == "edit" and (not style or bool(style & ES_PASSWORD))
         text = None if password else self._text()
@@ -2752,18 +2751,6 @@ class WindowElement(NamedTuple):
             checked=checked,
             fixed=style & fixing == fixing,
         )
-
-    def _role(self, style: int) -> str:
-        known = filled_text(CLASS_CHARACTERS, self.api.GetClassNameW, self.handle).lower()
-        if known == "button":
-            return _BUTTON_ROLES[style & 0xF]
-        top = self.api.GetAncestor(self.handle, GA_ROOT) == self.handle
-        if top and known != "#32768":  # a menu
-            return "window"
-        for beginning, role in _CLASS_ROLES.items():
-            if known.startswith(beginning):
-                return role
-        return "pane"
 
     def _text(self) -> str | None:
         buffer = ctypes.create_unicode_buffer(TEXT_MOST)
@@ -2895,6 +2882,10 @@ KEYBDINPUT = structure(
     "KEYBDINPUT: WORD wVk, WORD wScan, DWORD dwFlags, DWORD time, ULONG_PTR dwExtraInfo"
 )
 LASTINPUTINFO = structure("LASTINPUTINFO: UINT cbSize, DWORD dwTime")
+MONITORINFO = structure(
+    "MONITORINFO: DWORD cbSize, LONG left, LONG top, LONG right, LONG bottom,"
+    " LONG workLeft, LONG workTop, LONG workRight, LONG workBottom, DWORD dwFlags"
+)
 
 
 class INPUT_UNION(ctypes.Union):
@@ -2925,8 +2916,6 @@ KEYEVENTF_KEYUP = 0x0002
 KEYEVENTF_UNICODE = 0x0004
 
 # Screen and drawing.
-SM_CXSCREEN = 0
-SM_CYSCREEN = 1
 SM_CXCURSOR = 13
 SM_CYCURSOR = 14
 SM_SWAPBUTTON = 23
@@ -3052,23 +3041,23 @@ class WindowsDesktop:
     # Whether the buttons were swapped when one was pressed last.
     _swapped: bool = False
     own_windows: set[int | None] = field(default_factory=set)
+    _mouse_was: Point | None = None
 
-    def _measured(self, *metrics: int) -> list[int]:
-        sides = [self.api.GetSystemMetrics(metric) for metric in metrics]
-        if min(sides[-2:]) <= 0:
+    def screen(self) -> Rect:
+        metrics = range(SM_XVIRTUALSCREEN, SM_XVIRTUALSCREEN + 4)
+        screen = Rect(*map(self.api.GetSystemMetrics, metrics))
+        if min(screen[2:]) <= 0:
             raise Win32Error(
                 "Windows reports a screen of no size; connect a display or restore the session."
             )
-        return sides
+        return screen
 
-    def screen(self) -> Rect:
-        return Rect(*self._measured(*range(SM_XVIRTUALSCREEN, SM_XVIRTUALSCREEN + 4)))
-
-    def primary(self) -> Rect:
-        return Rect(0, 0, *self._measured(SM_CXSCREEN, SM_CYSCREEN))
-
-    def on_monitor(self, point: Point) -> bool:
-        return bool(self.api.MonitorFromPoint(POINT(*point), MONITOR_DEFAULTTONULL))
+    def monitor_at(self, point: Point) -> Rect:
+        monitor = self.api.MonitorFromPoint(POINT(*point), MONITOR_DEFAULTTONULL)
+        if not monitor:
+            return Rect(0, 0, 0, 0)
+        told = filled_in(MONITORINFO, self.api.GetMonitorInfoW, monitor)
+        return Rect.between(told.left, told.top, told.right, told.bottom)
 
     def capture(self, area: Rect, width: int, height: int) -> Frame:
         screen = self.screen()
@@ -3270,10 +3259,14 @@ class WindowsDesktop:
         idle_ms = LONG(self.api.GetTickCount() - info.dwTime).value
         return max(0, idle_ms) / 1000
 
-    def keys_used(self) -> bool:
-        # All are asked, since the answer on each begins anew with that.
-        used = [self.api.GetAsyncKeyState(code) for code in range(1, 255)]
-        return any(used)
+    def used_by_hand(self) -> bool:
+        with suppress(Win32Error):
+            before = self._mouse_was
+            self._mouse_was = self.cursor()
+            # All are asked, since the answer on each begins anew with that.
+            used = [self.api.GetAsyncKeyState(code) for code in range(1, 255)]
+            return any(used) or self._mouse_was != before
+        return True
 
     def held_keys(self) -> list[str]:
         asked = self.api.GetAsyncKeyState
@@ -4111,17 +4104,12 @@ def read_chord(value: object) -> str | None:
     return read_text(value)
 
 
-def as_chord(text: str) -> str:
-    """Returns `Ctrl + S` as `ctrl+s`; raises ToolError for what is no chord."""
-    return "+".join(parse_chord(text))
-
-
-def _modifiers(text: str) -> str:
-    """Returns `Ctrl+Shift` as `ctrl+shift`; raises ToolError for another key."""
+def as_chord(text: str, known: Collection[str] = VK_MAP) -> str:
+    """Returns `Ctrl + S` as `ctrl+s`; raises ToolError for what is no chord, or has another key."""
     keys = parse_chord(text)
-    others = [key for key in keys if key not in MODIFIERS]
-    if others:
-        raise ToolError(f"{others[0]} is no key to hold while the mouse acts.", "invalid_key")
+    for key in keys:
+        if key not in known:
+            raise ToolError(f"{key} is no key to hold while the mouse acts.", "invalid_key")
     return "+".join(keys)
 
 
@@ -4188,7 +4176,7 @@ ARGUMENTS: Mapping[str, Argument] = {
         lambda chords: tuple(map(as_chord, chords)),
     ),
     # Held while the mouse acts, such as ctrl+shift; only a grammar fills them.
-    "modifiers": TEXT._replace(make=_modifiers),
+    "modifiers": TEXT._replace(make=partial(as_chord, known=MODIFIERS)),
     # Notches of a wheel.
     "ticks": Argument(
         f"1 to {TICKS_MOST} ticks, + for up and - for down",
@@ -4627,10 +4615,6 @@ class Typed:
         last = self.last if re.fullmatch(SELECTING, self.last) else ""
         return replace(self, place=place, line=UNKNOWN, opened="", last=last)
 
-    def taken(self, line: str) -> list[str]:
-        """Returns the words of a line that were read elsewhere."""
-        return [word for word in TELLING_WORDS.findall(line.lower()) if word in self.read]
-
     def with_text(self, text: str) -> str:
         """Returns the line with what is typed into it; a new dialog has all selected."""
         if text and (not self.last or re.fullmatch(SELECTING, self.last)):
@@ -4788,10 +4772,12 @@ class Attempt:
 
     @property
     def held(self) -> Attempt:
-        """Returns the same act on what holds the controls that it hits."""
-        holders = []
-        for one in (*self.controls, self.focused):
-            holders.append(one.holder if one and one.held_by else one)
+        """Returns the same act on what holds the controls that it hits, as if that stood there."""
+        holders = [*self.controls, self.focused]
+        for at, one in enumerate(holders):
+            if one and one.held_by:
+                role, name = one.held_by
+                holders[at] = replace(one, role=role, name=name, held_by=())
         *controls, focused = holders
         return replace(self, controls=[*filter(None, controls)], focused=focused)
 
@@ -7311,6 +7297,10 @@ def is_dialog(window: Window) -> bool:
     return bool(window.owner) or has_form("DIALOGS", window.class_name)
 
 
+def texts_of(controls: Iterable[Control]) -> list[str]:
+    return [fold(one.name) for one in controls if one.role in ("text", "group", "pane")]
+
+
 def kind_of_dialog(attempt: Attempt, window: Window, facts: Mapping[str, str], label: str) -> str:
     """`asks` for a message box: answers, and nothing to fill in; `line` for one to fill in."""
     if not is_dialog(window):
@@ -7328,22 +7318,6 @@ def kind_of_dialog(attempt: Attempt, window: Window, facts: Mapping[str, str], l
     return "asks" if 1 < answers <= ANSWERS_MOST else ""
 
 
-def is_announced(attempt: Attempt, label: str) -> bool:
-    """Tells whether a text of the window says what going on does, as "Next signs it for both"."""
-    goes_on = has_form("GOING", label)
-    if not label or is_in_task(label, attempt.task, ANSWERING_WORDS):
-        return False
-    said = re.escape(label) if label >= "\u0e00" else rf"\b{re.escape(label)}\b"
-    texts = [fold(one.name) for one in attempt.inside if one.role in ("text", "group", "pane")]
-    return any(
-        len(text) > len(label) + ANNOUNCED_LEAST
-        and re.search(said, text)
-        and (goes_on or re.search(PATTERNS["NOW"], text))
-        and not has_form("GOES_ON_SAID", text)
-        for text in texts
-    )
-
-
 def answers_there(attempt: Attempt, label: str) -> bool:
     """Tells whether a page asks above what is pressed, which says yes beside one that says no."""
     if has_form("REVEALS", label):
@@ -7358,7 +7332,7 @@ def answers_there(attempt: Attempt, label: str) -> bool:
             fields_there = any(one.role in FIELDS for one in there)
             if agrees and not fields_there and len(others) <= BESIDE_MOST:
                 return True
-            texts = [fold(one.name) for one in there if one.role in ("text", "group", "pane")]
+            texts = texts_of(there)
             if agrees or not fields_there:  # else it is a form
                 return any(
                     has_form("ASKS", text)
@@ -7382,7 +7356,7 @@ def is_left(
         PATTERNS["SAVING"], f"{about or title}; {label}"
     )
     if "refuses" in said and not loses:
-        texts = [fold(one.name) for one in attempt.inside if one.role in ("text", "group", "pane")]
+        texts = texts_of(attempt.inside)
         banner = any(has_form("COOKIES", text) for text in texts) and "?" not in " ".join(texts)
         # No to a box; to keep something or to skip what was asked for may do more.
         no = bool(window.owner) and has_form("NOES", label) and not has_form("WARNS", about)
@@ -7414,15 +7388,21 @@ def is_left(
     return bool(permits) and is_in_task(label, attempt.task, behind)
 
 
-def beside_cancel(attempt: Attempt, label: str) -> list[str]:
-    """Returns the names of the buttons among which it is pressed, if one of them cancels."""
+def facts_of_dialog(
+    attempt: Attempt, window: Window, facts: Mapping[str, str], label: str
+) -> dict[str, str]:
+    """Returns what is known by what a window asks, where this is pressed in it."""
+    dialog = kind_of_dialog(attempt, window, facts, label)
+    if label and is_left(attempt, window, facts, label, dialog == "asks"):
+        dialog = "left"
+    # The buttons among which it is pressed, if one of them cancels.
     here = attempt.known[-1].rect if attempt.known else None
     few = len(attempt.buttons) <= ANSWERS_MOST
     names = []  # of a page only those on its line
     close_by = []
     cancels = False
     declines = False
-    for one in attempt.buttons:
+    for one in attempt.buttons if dialog != "left" else ():
         name = fold_label(one.name)
         below, beside = (one.rect.top - here.top, one.rect.left - here.left) if here else (0, 0)
         if few or not here or -one.rect.height < below < here.height:
@@ -7431,29 +7411,26 @@ def beside_cancel(attempt: Attempt, label: str) -> list[str]:
         if here and abs(below) <= 120 and abs(beside) < 500:
             close_by.append(name)
             declines |= name != label and has_form("DECLINES", name)
-    if cancels:
-        return names
-    return close_by if declines and len(close_by) <= BESIDE_MOST else []
-
-
-def facts_of_dialog(
-    attempt: Attempt, window: Window, facts: Mapping[str, str], label: str
-) -> dict[str, str]:
-    """Returns what is known by what a window asks, where this is pressed in it."""
-    dialog = kind_of_dialog(attempt, window, facts, label)
-    names: Sequence[str] = ()
-    if label and is_left(attempt, window, facts, label, dialog == "asks"):
-        dialog = "left"
-    else:
-        names = beside_cancel(attempt, label)
+    if not cancels:
+        names = close_by if declines and len(close_by) <= BESIDE_MOST else []
     # From elsewhere it is the default one, or one by its letter.
     said = [said_by(name, "answers") for name in names if label not in names or name == label]
     decides = [] in said and ["goes on"] not in said
+    # Whether a text of the window says what going on does, as "Next signs it for both".
+    announced = ""
+    if label and not is_in_task(label, attempt.task, ANSWERING_WORDS):
+        goes_on = has_form("GOING", label)
+        called = re.escape(label) if label >= "\u0e00" else rf"\b{re.escape(label)}\b"
+        for text in texts_of(attempt.inside):
+            says_more = len(text) > len(label) + ANNOUNCED_LEAST and re.search(called, text)
+            at_once = goes_on or re.search(PATTERNS["NOW"], text)
+            if says_more and at_once and not has_form("GOES_ON_SAID", text):
+                announced = "yes"
     return {
         "dialog": dialog,
         "cancels": "yes" if names else "",
         "decides": "yes" if decides else "",
-        "announced": "yes" if is_announced(attempt, label) else "",
+        "announced": announced,
     }
 
 
@@ -7489,20 +7466,18 @@ FOLDER_WORDS = "folder ordner dossier carpeta cartella mappe mappen kansio folde
 LOCAL_PATH = r"[A-Za-z]:(?:\\[^\\/:*?\"<>|{}\n]*)*"
 
 
-def folders_shown(told: Iterable[str]) -> Iterator[str]:
-    """Yields the folders that a window of Explorer may show, by its title and its bars."""
+def items_shown(told: Iterable[str]) -> Iterator[list[tuple[str, str]]]:
+    """Yields all items of the folders that a window of Explorer may show, by its title and bars."""
+    # All of them at once, or nothing: a part may lack the one that is meant. Each with what opening
+    # it opens, as ITEM_SHOWS has it: a shortcut is its programs.
+    folders = []
     for text in told:
-        yield from re.findall(LOCAL_PATH, text)
+        folders += re.findall(LOCAL_PATH, text)
         name = fold(text.partition(" - ")[0]).rpartition(": ")[2]
         name = FOLDER_NAMES.get(name, name)
         if has_form("SHELL_FOLDERS", name):
             for home in ("%USERPROFILE%", "%PUBLIC%", "%OneDrive%"):
-                yield ntpath.expandvars(f"{home}\\{name.title()}")
-
-
-def items_in(folders: Iterable[str]) -> Iterator[list[tuple[str, str]]]:
-    # All of them at once, or nothing: a part may lack the one that is meant. Each with what opening
-    # it opens, as ITEM_SHOWS has it: a shortcut is its programs.
+                folders.append(ntpath.expandvars(f"{home}\\{name.title()}"))
     items = []
     with suppress(OSError):
         for folder in filter(os.path.isdir, folders):
@@ -7556,23 +7531,24 @@ def kind_of_item(attempt: Attempt, window: Window, label: str, does: str) -> str
     if picked and (has_form("OPENS", label) or not name):
         name = picked[1]
     opens = [name] if has_form("ENDING_KNOWN", name) else []
-    said = [f"{kind} {name}" for kind in [*FOLDER_WORDS, "is in"]]
-    said += [f"{name} folder"] + [name] * has_form("ENDING_SHOWS", name)
-    shows = any(is_in_task(one, attempt.task) for one in said)
+    shows = has_form("ENDING_SHOWS", name) and is_in_task(name, attempt.task)
+    shows = shows or is_in_task(f"{name} folder", attempt.task)
+    for word in (*FOLDER_WORDS, "is in"):
+        shows = shows or is_in_task(f"{word} {name}", attempt.task)
     runs = re.search(r"\.\w+$|setup|inst|update|run|start|key|load", name.lower())
     archived = name and has_form("ARCHIVERS", window.program) and not runs
     if shows or archived:  # what has no ending is no program
         opens = opens or ["folder"]
     if explores:  # it leaves endings out: only the folder knows
         opens = ["folder"] if shows or has_form("SHELL_ITEMS", name) else []
-        folders = folders_shown(folder_told(attempt, window))
-        for items in taken_within(LOOK_UP_S, items_in(folders)):
+        for items in taken_within(LOOK_UP_S, items_shown(folder_told(attempt, window))):
             called = [
                 what for file, what in items if fold(name) in (file, ntpath.splitext(file)[0])
             ]
             opens = called or opens or [what for _, what in items]
-    types = [one.value for one in attempt.inside if has_form("TYPE_COLUMN", one.name)]
-    opens = opens or [f"type {value}" for value in types]
+    if not opens:
+        for one in attempt.inside:
+            opens += [f"type {one.value}"] * has_form("TYPE_COLUMN", one.name)
     if not opens:
         return ""
     return "shows" if all(has_form("ITEM_SHOWS", what) for what in opens) else "runs"
@@ -7593,17 +7569,6 @@ def rules_met(rules: Iterable[tuple[str, Facts]], facts: Facts) -> list[str]:
     return met
 
 
-def does_of(attempt: Attempt) -> str:
-    """Returns an act's keys or tool; a blank or a line end on a button presses it."""
-    does = keys_of(attempt.act) or attempt.act.name
-    gets_it = attempt.act.types and attempt.focused
-    if not (gets_it and has_form("PRESSED", gets_it.role)):
-        return does
-    typed = {" ": "space", "\n": "enter"}.get(attempt.act.text[:1])
-    key = typed or does.rpartition("+")[2]
-    return key if key in ("space", "enter") else does
-
-
 # What a task calls a tab, and the verbs that bid to close something.
 A_TAB = "tab onglet pestana scheda tabblad karte registerkarte fliken".split()
 CLOSES = (
@@ -7614,13 +7579,21 @@ A_SHORTCUT = (
 )
 
 
-def label_pressed(attempt: Attempt) -> str:
-    """As the model calls it, and on the last line as Windows does."""
-    does = does_of(attempt)
+def does_and_label(attempt: Attempt) -> tuple[str, str]:
+    """Returns an act's keys or tool, and the label that it presses.
+
+    A blank or a line end on a button presses it. The label is as the model calls it, and on the
+    last line as Windows does.
+    """
+    does = keys_of(attempt.act) or attempt.act.name
+    if attempt.act.types and attempt.focused and has_form("PRESSED", attempt.focused.role):
+        typed = {" ": "space", "\n": "enter"}.get(attempt.act.text[:1])
+        key = typed or does.rpartition("+")[2]
+        does = key if key in ("space", "enter") else does
+    if does in MOVES:
+        return does, ""
     opens = does in OPENERS
     names = [attempt.act.label]
-    if does in MOVES:
-        return ""
     if attempt.program:
         names = [attempt.program.name]
     if does.startswith("alt+"):  # Windows does not tell which button has that letter
@@ -7633,7 +7606,7 @@ def label_pressed(attempt: Attempt) -> str:
     elif opens or does == "space" or not attempt.act.types:
         names += true_names(attempt.known)
     label = "\n".join(map(fold_label, filter(None, names)))
-    return re.sub(rf" ?{A_SHORTCUT}$", "", label, flags=re.MULTILINE)
+    return does, re.sub(rf" ?{A_SHORTCUT}$", "", label, flags=re.MULTILINE)
 
 
 def has_lost(attempt: Attempt, window: Window) -> bool:
@@ -7706,14 +7679,6 @@ def unnamed_values(attempt: Attempt, line: str) -> str:
     return without_named(sentences, attempt.task, "\n")
 
 
-def name_there(attempt: Attempt, line: str) -> str:
-    """Returns what is the name of a file in a dialog, but for one that the task has."""
-    names = [line]
-    names += [one.value or "" for one in attempt.inside if has_form("FILE_FIELDS", one.name)]
-    files = [ntpath.basename(name.strip(' "\n')) for name in names]
-    return without_named(files, attempt.task, "\n").strip(UNKNOWN + "\n")
-
-
 TITLE_BAR = 40  # so many pixels from its top a window is moved by
 
 
@@ -7728,7 +7693,7 @@ def bids(task: str) -> bool:
     return not verbs or not all(has_form("WATCHES", clause) for clause in verbs)
 
 
-# does (its keys, or its tool), text, enters, label (see label_pressed); in (the role of the control
+# does and label (see does_and_label), text, enters; in (the role of the control
 # that gets it, field if it is typed into, empty if unknown), control (the name of where it ends);
 # title, titled (told: the task bids what it says, as "print" does), program; owned (yes of a
 # dialog), about (what it says); line (with what is typed now), opened, last (see Typed); named (yes
@@ -7750,21 +7715,22 @@ def facts_of(attempt: Attempt) -> Facts:
     window = next(iter(attempt.reached), Window(0, ""))
     front = attempt.front or window
     typed = attempt.typed.of(window)
-    does = does_of(attempt)
+    does, label = does_and_label(attempt)
     text = attempt.act.text
     line = typed.with_text(text)
+    taken = filter(typed.read.__contains__, TELLING_WORDS.findall(line.lower()))
     said = text.strip()
     # What is to be filled in, and not sent, is named all the same.
     named = is_in_task(said, re.sub(PATTERNS["NOT_SENT"], "", attempt.task))
     if has_form("EXPLORER", window.program):  # which may not show the ending of a file
         for ending in re.findall(r"\.\w{2,4}\b", attempt.task):
             named |= is_in_task(f"{said}{ending}", attempt.task)
+    hit = {*true_names(attempt.known)}
     so = vars(attempt) | {
         "elsewhere": has_form("EXPLORER", front.program) and is_elsewhere(attempt, front),
         "named": named,
         "sends": has_form("SENDS", f"{window.program} {window.class_name}"),
-        "carried": len({*true_names(attempt.known)}) > 1
-        and not without_named(true_names(attempt.known), attempt.task, "\n"),
+        "carried": len(hit) > 1 and not without_named(hit, attempt.task, "\n"),
         "between": len({control.name for control in attempt.known}) > 1,
         "enters": "\n" in text or does in ENTERING,
         "inner": [*attempt.places, window.rect][0][1] > window.rect.top + TITLE_BAR,
@@ -7785,8 +7751,8 @@ def facts_of(attempt: Attempt) -> Facts:
         "does": does,
         "text": text,
         "path": lines_there(attempt, line),
-        "taken": without_named(typed.taken(line), attempt.task, " "),
-        "label": label_pressed(attempt),
+        "taken": without_named(taken, attempt.task, " "),
+        "label": label,
         "in": "field" if typed.line.strip(UNKNOWN) else "",
         "control": "",
         "holds": "",
@@ -7795,7 +7761,6 @@ def facts_of(attempt: Attempt) -> Facts:
         "program": window.program.lower(),
         "class": window.class_name.lower(),
         "about": fold("; ".join(control.name for control in attempt.inside)),
-        "saves": name_there(attempt, line) if has_form("SAVE_TITLES", window.title) else "",
     }
     if attempt.known:
         facts |= {"in": attempt.known[0].role, "holds": attempt.known[0].value or ""}
@@ -7827,7 +7792,14 @@ def facts_of_label(attempt: Attempt, window: Window, facts: Facts) -> Facts:
     for verb, name in product(CLOSES, closed.get(facts["does"], ())):
         if wanted_by(f"{verb} {name}", attempt.task) == "told":
             shuts = "yes"
+    saves = ""  # the name of a file in a dialog, but for one that the task has
+    if has_form("SAVE_TITLES", window.title):
+        names = [facts["line"]]
+        names += [one.value or "" for one in attempt.inside if has_form("FILE_FIELDS", one.name)]
+        files = [ntpath.basename(name.strip(' "\n')) for name in names]
+        saves = without_named(files, attempt.task, "\n").strip(UNKNOWN + "\n")
     known = {
+        "saves": saves,
         "shuts": shuts,
         "kind": kind_of_item(attempt, attempt.front or window, label, facts["does"]),
         **facts_of_dialog(attempt, window, facts, label),
@@ -7848,8 +7820,28 @@ def facts_of_label(attempt: Attempt, window: Window, facts: Facts) -> Facts:
 
 def risky_lines(attempt: Attempt, facts: Facts) -> Iterator[str]:
     """Yields the lines for Windows to run that do more than show and no task says."""
-    behind = {"web": (), "console": (), "shell": RUNNING}.get(facts["runner"], OPENING)
-    for line in lines_run(attempt, facts):
+    program = attempt.program
+    runner = facts["runner"]
+    typed = facts["line"]
+    lines: Iterable[str] = ()
+    if program:
+        if not is_in_task(program.name, attempt.task):
+            lines = program.files or (program.name,)
+    elif runner and facts["text"] and facts["does"] == attempt.act.name:
+        lines = map(str.strip, typed.split("\n")[:-1])
+    elif runner and rules_met(ENTERED, facts):
+        line = typed
+        if runner not in ("shell", "console"):  # what Windows tells is what will be entered
+            there = chain(attempt.known, attempt.inside)
+            values = [control.value for control in there if control.role in FIELDS]
+            line = next(filter(None, values), typed)
+        lines = [line.strip() or UNKNOWN]  # a dialog has what it kept from the last time
+        # A bar may not yet tell what was typed.
+        in_bar = runner in ("address", "web") and typed[:1] != UNKNOWN
+        if in_bar and typed.strip() not in line:
+            lines = [line.strip(), typed.strip()]
+    behind = {"web": (), "console": (), "shell": RUNNING}.get(runner, OPENING)
+    for line in lines:
         command = line.strip('"')
         if rules_met(SHOWING_ONLY, {**facts, "command": command}):
             continue
@@ -7858,34 +7850,9 @@ def risky_lines(attempt: Attempt, facts: Facts) -> Iterator[str]:
         if is_local and True in taken_within(LOOK_UP_S, map(os.path.isdir, [path])):
             continue
         # What stood in a field of a program does not change what was typed into it.
-        said = command.strip(UNKNOWN) if facts["runner"] == "console" else command
+        said = command.strip(UNKNOWN) if runner == "console" else command
         if not is_in_task(said, attempt.task, behind):
             yield line
-
-
-def lines_run(attempt: Attempt, facts: Facts) -> Iterable[str]:
-    program = attempt.program
-    if program:
-        if is_in_task(program.name, attempt.task):
-            return ()
-        return program.files or (program.name,)
-    if not facts["runner"]:
-        return ()
-    if facts["text"] and facts["does"] == attempt.act.name:
-        return map(str.strip, facts["line"].split("\n")[:-1])
-    if not rules_met(ENTERED, facts):
-        return ()
-    line = facts["line"]
-    if facts["runner"] not in ("shell", "console"):  # what Windows tells is what will be entered
-        there = chain(attempt.known, attempt.inside)
-        values = [control.value for control in there if control.role in FIELDS]
-        typed = line
-        line = next(filter(None, values), typed)
-        # A bar may not yet tell what was typed.
-        in_bar = facts["runner"] in ("address", "web") and typed[:1] != UNKNOWN
-        if in_bar and typed.strip() not in line:
-            return [line.strip(), typed.strip()]
-    return [line.strip() or UNKNOWN]  # a dialog has what it kept from the last time
 
 
 # What each risk means for the person, who is asked about it.
@@ -7988,8 +7955,7 @@ def question_about(attempt: Attempt) -> str:
 
 def is_one_of(patterns: Iterable[str], *names: str) -> bool:
     """Tells whether one of the names is among these, in which * is anything."""
-    wanted = [fold(pattern) for pattern in patterns]
-    return any(fnmatchcase(fold(name), pattern) for name in names for pattern in wanted)
+    return any(starmap(fnmatchcase, product(map(fold, names), map(fold, patterns))))
 
 
 def is_allowed(risks: Iterable[str], attempt: Attempt, config: Config) -> bool:
@@ -8009,7 +7975,7 @@ def is_allowed(risks: Iterable[str], attempt: Attempt, config: Config) -> bool:
             inside.append(meant)
         if not place or (inside and all(inside)):
             allowed.append(name.strip())
-    return all(is_one_of(allowed, risk) for risk in risks)
+    return all(map(partial(is_one_of, allowed), risks))
 
 
 def judged(attempt: Attempt, config: Config, apart: bool = False) -> Attempt:
@@ -8043,7 +8009,7 @@ def judged(attempt: Attempt, config: Config, apart: bool = False) -> Attempt:
         if not shows:
             met += said_by(known["label"], "commands")
         told = [*rules_met(TOLD, known), *["unknown"] * calculates]
-        risks += [risk for risk in met if risk not in told]
+        risks += filterfalse(told.__contains__, met)
         risks += [word for word in split_list(config.risky_words) if fold(word) in known["label"]]
     if not apart and {*risks} - {"unknown"}:
         risks = [risk for risk in risks if risk != "unknown"]
@@ -8142,34 +8108,18 @@ def find_program(wanted: str, programs: Sequence[Program]) -> Program:
     raise ToolError(f"No single program is called {in_quotes(wanted, 60)}; {advice}.", "no_program")
 
 
-def quoted_name(title: str, most: int) -> str:
-    line = plain_line(title, most)
-    return f'"{line}"'
-
-
 TITLES_MOST = 12  # of which a model is told
 TITLE_MOST = 40  # characters of each
 
 
+def quoted_name(title: str, most: int = TITLE_MOST) -> str:
+    line = plain_line(title, most)
+    return f'"{line}"'
+
+
 def windows_text(windows: Sequence[Window]) -> str:
-    titles = [quoted_name(window.title, TITLE_MOST) for window in windows[:TITLES_MOST]]
+    titles = [quoted_name(window.title) for window in windows[:TITLES_MOST]]
     return "; ".join(titles) or "none"
-
-
-def find_window(wanted: str, windows: Sequence[Window]) -> Window:
-    """Finds the window of that title, or the only one whose title holds it; else ToolError."""
-    # Of several with the very same title it is the first one, which was in front last.
-    title = fold(wanted)
-    found = [window for window in windows if title and title in fold(window.title)]
-    same = [window for window in found if fold(window.title) == title]
-    if same or len(found) == 1:
-        return (same or found)[0]
-    number = f"{len(found)} windows have" if found else "No window has"
-    raise ToolError(
-        f"{number} {quoted_name(wanted, TITLE_MOST)} in the title; open windows:"
-        f" {windows_text(found or windows)}.",
-        "no_window",
-    )
 
 
 def _folded_words(text: str) -> frozenset[str]:
@@ -8229,16 +8179,18 @@ def names_agree(said: str, name: str) -> bool:
 
 
 def _are_among(words: Sequence[str], others: Sequence[str]) -> bool:
-    return all(any(_is_word(word, other) for other in others) for word in words)
-
-
-def _is_word(word: str, other: str) -> bool:
-    # Whether both are one word, aside from its ending.
-    if word == other or (re.search(_UNSPACED, word) and word in other):
-        return True
-    short, long = sorted((word, other), key=len)
-    ending = len(long) - len(short)
-    return len(short) >= STEM_LEAST and ending <= ENDING_MOST and long.startswith(short)
+    # Whether each word is one of the others, aside from its ending.
+    for word in words:
+        unspaced = re.search(_UNSPACED, word)
+        for other in others:
+            short, long = sorted((word, other), key=len)
+            is_stem = len(short) >= STEM_LEAST and long.startswith(short)
+            alike = word == other or (is_stem and len(long) - len(short) <= ENDING_MOST)
+            if alike or (unspaced and word in other):
+                break
+        else:
+            return False
+    return True
 
 
 def quoted_control(control: Control) -> str:
@@ -8434,7 +8386,7 @@ class Hands:
 
     def refuse_gap(self, place: Point) -> None:
         """Raises ToolError where no monitor is: Windows would put the mouse elsewhere."""
-        if not self.desktop.on_monitor(place):
+        if not self.desktop.monitor_at(place).width:
             raise ToolError("That place of the working area is not on any monitor.", "invalid_box")
 
     def outside(self, window: Window | None, frame: Frame) -> str:
@@ -8788,8 +8740,8 @@ class Actuator(Hands):
             finally:
                 self.last_own = self.clock.now()
                 self.release()
-                if self.strange:  # from now on what is seen of keys is the person's
-                    self.desktop.keys_used()
+                if self.strange:  # from now on what is seen of mouse and keys is the person's
+                    self.desktop.used_by_hand()
         except (ToolError, Win32Error) as error:
             self.typed = self.typed if self._sent else before
             return Deed(act, str(error), "half-way" if self._sent else "failed", error.kind)
@@ -8824,14 +8776,6 @@ class Actuator(Hands):
         attempt = judged(attempt, self.config, apart=True)
         self.typed = self.typed.after(attempt, window)
         return attempt
-
-    def used_by_hand(self) -> bool:
-        """Tells whether mouse or keys were used since an act, or since this was asked last."""
-        with suppress(Win32Error):
-            before = self._mouse_at
-            self._mouse_at = self.desktop.cursor()
-            return self.desktop.keys_used() or self._mouse_at != before
-        return True
 
     def settled(self) -> None:
         """Takes note that the screen is at rest: input meanwhile counts as the act's own."""
@@ -8890,7 +8834,7 @@ class Actuator(Hands):
             quiet = self.desktop.idle_s() >= self.config.takeover_quiet
             if quiet or self.clock.now() - judged >= STRANGE_PAUSE_S:
                 judged = self.clock.now()
-                self.strange = 0 if self.used_by_hand() else self.strange + 1
+                self.strange = 0 if self.desktop.used_by_hand() else self.strange + 1
             if self.strange >= STRANGE_PAUSES:
                 self.say_once(STRANGE_USE)
                 quiet = True
@@ -8910,7 +8854,7 @@ class Actuator(Hands):
             # may be the program's own.
             interferes = idle_s < quiet_s or seen_at < used_at
             if interferes and used_at - SLACK_S > self.last_own:
-                if self.used_by_hand():
+                if self.desktop.used_by_hand():
                     self.strange = 0
                 if self.strange < STRANGE_PAUSES:
                     self.stop.paused = self.stop.paused or IN_USE
@@ -8947,14 +8891,26 @@ def gate_waits(actuator: Actuator, attempt: Attempt) -> Attempt:
 
 
 def gate_names(actuator: Actuator, attempt: Attempt) -> Attempt:
+    """Finds the program that it starts, and the window of a title or the only one that holds it."""
     args = attempt.act.args
     if "name" in args:
         program = find_program(args["name"], actuator.desktop.programs())
         named = [Window(0, program.name, file) for file in program.files or ("",)]
         return replace(attempt, program=program, named=named)
     if "title" in args:
+        # Of several with the very same title it is the first one, which was in front last.
+        title = fold(args["title"])
         open_ones = [window for window in actuator.desktop.windows() if not window.own]
-        return replace(attempt, named=[find_window(args["title"], open_ones)])
+        found = [window for window in open_ones if title and title in fold(window.title)]
+        same = [window for window in found if fold(window.title) == title]
+        if not same and len(found) != 1:
+            number = f"{len(found)} windows have" if found else "No window has"
+            raise ToolError(
+                f"{number} {quoted_name(args['title'])} in the title; open windows:"
+                f" {windows_text(found or open_ones)}.",
+                "no_window",
+            )
+        return replace(attempt, named=(same or found)[:1])
     return attempt
 
 
@@ -9095,7 +9051,7 @@ def gate_controls(actuator: Actuator, attempt: Attempt) -> Attempt:
                 "forbidden_window",
             )
     does = keys_of(attempt.act) or attempt.act.name
-    matters = {role for role in roles if has_form("MATTERS", role)}
+    matters = {*filter(partial(has_form, "MATTERS"), roles)}
     for window in attempt.reached:
         sends = has_form("SENDS", f"{window.program} {window.class_name}")
         if sends or not has_form("PLAIN", f"{window.program} {window.title}"):
@@ -9104,7 +9060,7 @@ def gate_controls(actuator: Actuator, attempt: Attempt) -> Attempt:
             matters |= roles & {"edit"} if does in ENTERING else set()
     if does in OPENERS:
         matters |= roles & ROW_ROLES
-    told_by = [window for window in attempt.reached if matters or is_dialog(window)]
+    told_by = attempt.reached if matters else [*filter(is_dialog, attempt.reached)]
     pastes = has_form("PASTES", does) or has_form("PASTES_LABEL", attempt.act.label)
     if attempt.front and (pastes or attempt.act.secret_names):
         told_by = [attempt.front]  # which tells its folder, or its site
@@ -9376,7 +9332,7 @@ def show_question(
     """
     # No look is taken meanwhile, so it is in none even where Windows cannot leave it out.
     api = desktop.api
-    screen = desktop.primary()
+    screen = desktop.monitor_at(Point(0, 0))
     line = max(16, min(screen[2:]) // BOX_LINES)
     text = ""
     for row in question.replace("&", "&&").split("\n"):
@@ -13188,7 +13144,7 @@ AREA_LEAST = 32  # pixels to a side: less is a mistake, such as 0,0,1,1 for 0.0,
 def resolve_area(config: Config, desktop: Desktop) -> Rect:
     """Returns the working area in pixels; raises ConfigError."""
     setting = config.area
-    primary = desktop.primary()
+    primary = desktop.monitor_at(Point(0, 0))
     full = desktop.screen()
     if setting in ("primary", "all"):
         return primary if setting == "primary" else full

@@ -672,10 +672,8 @@ class FakeWin32:
     # -- process and screen
 
     def _GetSystemMetrics(self, index: int) -> int:
-        screen, primary = self.screen(), self.monitors[0]
-        sizes = {0: primary.width, 1: primary.height, 23: int(self.swapped)}
-        pointer = {13: self.pointer.width, 14: self.pointer.height}
-        return {**sizes, **pointer, **dict(enumerate(screen, 76))}[index]
+        told = {13: self.pointer.width, 14: self.pointer.height, 23: int(self.swapped)}
+        return {**told, **dict(enumerate(self.screen(), 76))}[index]
 
     def _OpenInputDesktop(self, _flags: int, _inherit: int, _access: int) -> int:
         return self.refuse(ACCESS_DENIED) if self.locked else self._new("desktop")
@@ -894,6 +892,13 @@ class FakeWin32:
             if monitor.contains(Point(point.x, point.y)):
                 return 0x10000 + number
         return 0
+
+    def _GetMonitorInfoW(self, handle: int, into: int) -> int:
+        if struct.unpack("<I", ctypes.string_at(into, 4)) != (40,):
+            return self.refuse(INVALID_PARAMETER)
+        left, top, width, height = self.monitors[handle - 0x10001]
+        put(into, "I4i", 40, left, top, left + width, top + height)
+        return 1
 
     def _GetAncestor(self, handle: int, kind: int) -> int:
         if kind != 3:

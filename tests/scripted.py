@@ -39,10 +39,8 @@ class PlainDesktop:
     def screen(self) -> agent.Rect:
         return agent.Rect(0, 0, 64, 36)
 
-    primary = screen
-
-    def on_monitor(self, point: agent.Point) -> bool:
-        return self.screen().contains(point)
+    def monitor_at(self, point: agent.Point) -> agent.Rect:
+        return self.screen() if self.screen().contains(point) else agent.Rect(0, 0, 0, 0)
 
     def capture(self, area: agent.Rect, width: int, height: int) -> agent.Frame:
         self.number += 1
@@ -81,7 +79,7 @@ class PlainDesktop:
     def idle_s(self) -> float:
         return math.inf
 
-    def keys_used(self) -> bool:
+    def used_by_hand(self) -> bool:
         return False
 
     def held_keys(self) -> list[str]:

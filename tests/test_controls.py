@@ -727,13 +727,19 @@ class KnownControls(unittest.TestCase):
             self.assertEqual(source.ask(where), told)
 
     def test_in_json_all_that_is_known_is_kept_and_what_is_as_usual_left_out(self) -> None:
-        plain = Control("", "text", Rect(1, 2, 3, 4))
-        self.assertEqual(plain.to_json(), {"name": "", "role": "text", "rect": [1, 2, 3, 4]})
-        for control in (
-            replace(plain, value="a.txt", focused=True, process=4711, window=7),
+        plain, area = Control("", "text", Rect(1, 2, 3, 4)), Rect(0, 0, 1000, 1000)
+        act = agent.Act("observe", {}, agent.ToolCall("", {}))
+        known = [
+            replace(plain, value="a.txt"),  # a text may be anybody's: it stays out of the journal
+            replace(plain, focused=True, process=4711, window=7),
             replace(plain, checked=False, enabled=False, password=True),
-        ):
-            entry = json.loads(json.dumps(control.to_json()))
+        ]
+        deed = agent.Deed(act, controls=known, act_s=0.0)
+        entries = json.loads(json.dumps(deed.targets(area)))
+        box = {"rect": [1, 2, 3, 4], "box": [1, 2, 4, 6]}
+        self.assertEqual(entries[0], {"name": "", "role": "text", **box})
+        for control, entry in zip([plain, *known[1:]], entries, strict=True):
+            self.assertEqual(entry.pop("box"), box["box"])
             self.assertEqual(Control(rect=Rect(*entry.pop("rect")), **entry), control)
 
 

@@ -81,11 +81,13 @@ class Screen(unittest.TestCase):
         for name, monitors in LAYOUTS.items():
             world, desktop, _ = windows_desktop(monitors=monitors)
             self.assertEqual(desktop.screen(), world.screen(), name)
-            self.assertEqual(desktop.primary(), monitors[0], name)
+            for monitor in monitors:
+                corner = Point(monitor.left, monitor.bottom - 1)
+                self.assertEqual(desktop.monitor_at(corner), monitor, name)
+            self.assertEqual(desktop.monitor_at(Point(-9999, 0)).width, 0)
         _, desktop, _ = windows_desktop(monitors=[Rect(0, 0, 0, 0)])
-        for side in (desktop.screen, desktop.primary):
-            with self.subTest(side.__name__), self.assertRaisesRegex(agent.Win32Error, "no size"):
-                side()
+        with self.assertRaisesRegex(agent.Win32Error, "no size"):
+            desktop.screen()
 
 
 class Capture(unittest.TestCase):

@@ -89,14 +89,17 @@ class SizeOfThePicture(unittest.TestCase):
                     self.assertGreaterEqual(picture[0] * picture[1], MILLION, where)
 
 
+PRIMARY = agent.Rect(0, 0, 1921, 1080)
+
+
 class Screens(PlainDesktop):
     """There are monitors left and right of the primary one."""
 
     def screen(self) -> agent.Rect:
         return agent.Rect(-1280, 0, 1280 + 1921 + 800, 1080)
 
-    def primary(self) -> agent.Rect:
-        return agent.Rect(0, 0, 1921, 1080)
+    def monitor_at(self, point: agent.Point) -> agent.Rect:
+        return PRIMARY if PRIMARY.contains(point) else super().monitor_at(point)
 
 
 class Crop(EngineCase):
@@ -131,7 +134,7 @@ class Crop(EngineCase):
     def test_an_area_whose_monitor_was_unplugged_is_waited_for_and_is_no_wrong_usage(self) -> None:
         trial = self.trial(lambda _: PLAN, area="-1280,0,640,480", blind_patience=20)
         trial.look()
-        both, one = trial.desktop.screen, trial.desktop.primary
+        both, one = trial.desktop.screen, lambda: PRIMARY
         trial.desktop.screen = one
         trial.clock.at(5, lambda: setattr(trial.desktop, "screen", both))
         self.assertEqual(trial.look(2).frame.area.left, -1280)

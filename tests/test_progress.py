@@ -30,8 +30,6 @@ class DrawnDesktop(PlainDesktop):
     def screen(self) -> agent.Rect:
         return self.SCREEN
 
-    primary = screen
-
     def foreground(self) -> agent.Window | None:
         if self.dialog is not None:
             return agent.Window(2, "Open", "explorer.exe", agent.Rect(20, 100, 150, 60))

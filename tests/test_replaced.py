@@ -27,8 +27,6 @@ class Paper(PlainDesktop):
     def screen(self) -> agent.Rect:
         return self.SCREEN
 
-    primary = screen
-
     def glance(self, area: agent.Rect, width: int, height: int) -> bytes:
         canvas = agent.Canvas(width, height, b"\x80\x80\x80\0" * (width * height))
         for box in [(310, 175, 20, 10), *self.paints(self.clock.now())]:

@@ -711,7 +711,7 @@ class Entering(RowsCase):
                 used[0] = self.clock.now()
             return self.clock.now() - used[0]
 
-        self.book.idle_s, self.book.keys_used = idle_s, lambda: True
+        self.book.idle_s, self.book.used_by_hand = idle_s, lambda: True
         self.assertEqual(self.rows(self.table("A;Bern"))[0], 1)
         self.assertEqual((self.outcomes(), self.book.records), (["failed"], []))
         self.assertIn("'City:' holds: 'Berne' and not 'Bern'", self.results()[0]["sentence"])

@@ -132,8 +132,6 @@ class Fields(PlainDesktop):
     def screen(self) -> Rect:
         return AREA
 
-    primary = screen
-
     def foreground(self) -> agent.Window:
         return replace(self.window_in_front, rect=AREA)
 

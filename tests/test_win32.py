@@ -40,7 +40,7 @@ WIDTHS = """
 4:8484 DwmGetWindowAttribute
 4:84848 GetTokenInformation
 4:8488 QueryFullProcessImageNameW
-4:88 ReleaseDC GetIconInfo GetWindowRect GetWindowThreadProcessId EnumWindows SetWindowTextW GetConsoleMode
+4:88 ReleaseDC GetIconInfo GetMonitorInfoW GetWindowRect GetWindowThreadProcessId EnumWindows SetWindowTextW GetConsoleMode
 4:88 GetWindowDisplayAffinity
 4:884 GetWindowTextW GetClassNameW
 4:88444 PeekMessageW
@@ -154,7 +154,7 @@ class SimulatedWindows(unittest.TestCase):
         api.SetStretchBltMode(memory, HALFTONE)
         stretched = (memory, 0, 0, 4, 4, dc, 0, 0, 4, 4, SRCCOPY)
         uses: list[tuple[Any, str]] = [
-            (lambda: api.GetSystemMetrics(0, 1), "got 2 arguments, declared are 1"),
+            (lambda: api.GetSystemMetrics(76, 1), "got 2 arguments, declared are 1"),
             (lambda: api.StretchBlt(*stretched), "HALFTONE, without"),
             (lambda: api.SendInput(1, bytes(40), 28), "argument 2 is 28"),
             (lambda: api.DeleteDC(dc), "DeleteDC got a handle that is a screen DC"),

@@ -38,8 +38,6 @@ class Page(PlainDesktop):
     def screen(self) -> agent.Rect:
         return agent.Rect(0, 0, WIDTH, HEIGHT)
 
-    primary = screen
-
     def foreground(self) -> agent.Window:
         return agent.Window(7, "Login", "login.exe", self.rect)
 

@@ -127,7 +127,5 @@ class Drawing(PlainDesktop):
     def screen(self) -> agent.Rect:
         return self.whole
 
-    primary = screen
-
     def glance(self, area: agent.Rect, width: int, height: int) -> bytes:
         return agent.scale_bgrx(self.pixels, self.whole.width, area, width, height)

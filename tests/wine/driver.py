@@ -139,7 +139,7 @@ class Driver:
     def known(self, place: list[int] | None = None) -> dict[str, Any]:
         """The control at a pixel, or with the keyboard."""
         found = self.desktop.control_source.ask(agent.Point(*place) if place else None)
-        return {"control": found[0].to_json() if found else None}
+        return {"control": vars(found[0]) if found else None}
 
     def report(self) -> dict[str, Any]:
         """What the doctor says of the window in front and its controls."""
