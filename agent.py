@@ -18909,7 +18909,7 @@ def day_and_time(record: Record) -> str:
 
 
 class Stats:
-    def __init__(self, name: str, most: int = sys.maxsize) -> None:
+    def __init__(self, name: str, records: Iterable[Record] = (), most: int = sys.maxsize) -> None:
         self.run: JsonDict = {
             "turn": -1,
             "name": name,
@@ -18924,6 +18924,8 @@ class Stats:
         self.items: deque[JsonDict] = deque(maxlen=most)
         self.report = "no report could be written"  # or where it is, once the run has ended
         self._last: Record = RunRecord()  # the last one but those of the state
+        for record in records:
+            self.take(record)
 
     def take(self, event: Event) -> None:
         if not isinstance(event, Record) or isinstance(event, (StateRecord, PlaceRecord)):
@@ -19020,10 +19022,7 @@ class Stats:
 def stats_of(folder: Path) -> Stats:
     journal = read_journal(folder)
     run_of(journal, folder)
-    stats = Stats(folder.resolve().name)
-    for record in journal.records:
-        stats.take(record)
-    return stats
+    return Stats(folder.resolve().name, journal.records)
 
 
 def data_block(data: object, name: str = "") -> str:
@@ -19076,9 +19075,7 @@ def write_text(target: Path, text: str, mode: str) -> str:
 
 def follow_run(logger: ExecutionLogger) -> Stats:
     """Keeps the figures of a run, of a resumed one from its beginning, and writes its report."""
-    stats = Stats(logger.folder.name, STATS_RECORDS)
-    for record in read_journal(logger.folder).records:
-        stats.take(record)
+    stats = Stats(logger.folder.name, read_journal(logger.folder).records, STATS_RECORDS)
 
     def leave_report(event: Event) -> None:
         if isinstance(event, EndRecord):  # the report is there when others hear of it
