@@ -19487,18 +19487,12 @@ DESCRIBED = tuple(
 )
 
 
-def described_settings(profile: str) -> JsonDict:
-    """Raises ConfigError if nothing describes that profile."""
-    if profile not in ALL_DESCRIBED.split():
-        raise ConfigError(
-            f"Profile {profile} has no description to follow; leave out --described, or choose"
-            f" one of {', '.join(ALL_DESCRIBED.split())}."
-        )
-    return {
-        row.what: row.described
-        for row in DESCRIBED
-        if row.what in SETTINGS and profile in row.profiles.split() and not row.why.startswith(KEPT)
-    }
+# Of each profile that is described, what --described sets.
+DESCRIBED_SETTINGS: dict[str, JsonDict] = {name: {} for name in ALL_DESCRIBED.split()}
+for deviation in DESCRIBED:
+    for name in deviation.profiles.split():
+        if deviation.what in SETTINGS and not deviation.why.startswith(KEPT):
+            DESCRIBED_SETTINGS[name][deviation.what] = deviation.described
 
 
 # The prompts and words of the descriptions.
@@ -23104,7 +23098,12 @@ def read_config(
         )
     config = load_config(layers)
     if config.described:
-        layers["description"] = described_settings(options.profile)
+        if options.profile not in DESCRIBED_SETTINGS:
+            raise ConfigError(
+                f"Profile {options.profile} has no description to follow; leave out --described,"
+                f" or choose one of {', '.join(DESCRIBED_SETTINGS)}."
+            )
+        layers["description"] = DESCRIBED_SETTINGS[options.profile]
         if options.demo:
             layers["demo"] |= DESCRIBED_DEMOS.get(options.profile, {}).get("settings", {})
         config = load_config(layers)
