@@ -9992,17 +9992,6 @@ def _wrong(value: object, first: object) -> str:
     return str(next(iter(texts + told), ""))
 
 
-def _unpacked(encoding: str, data: bytes) -> bytes:
-    # Nobody asks for it, but proxies and web servers before a model server do it all the same.
-    if encoding.lower() not in ("gzip", "x-gzip", "deflate"):
-        return data
-    try:
-        unpacker = zlib.decompressobj(zlib.MAX_WBITS | 32)  # whichever of the two it is
-        return unpacker.decompress(data, ANSWER_BYTES_MOST)
-    except zlib.error as error:
-        raise ValueError(error) from None
-
-
 # One http:// or https:// address without login, blanks and anything beyond ASCII.
 _ADDRESS = re.compile(r"(?i)https?://[!-.0-?A-~]+(/[!-~]*)?")
 
@@ -10252,9 +10241,14 @@ class ModelServer:
             raise self._fault("incomplete")
         is_success = 200 <= response.status < 300
         page = ""
+        packed = str(response.getheader("Content-Encoding")).lower()
         try:
-            value = strict_json(_unpacked(response.getheader("Content-Encoding") or "", data))
-        except ValueError as error:
+            # Nobody asks for it, but proxies and web servers before a model server do it.
+            if packed in ("gzip", "x-gzip", "deflate"):
+                unpacker = zlib.decompressobj(zlib.MAX_WBITS | 32)  # whichever of the two it is
+                data = unpacker.decompress(data, ANSWER_BYTES_MOST)
+            value = strict_json(data)
+        except (ValueError, zlib.error) as error:
             value = data[:PAGE_BYTES_MOST].decode("utf-8", "replace")
             if value.lstrip("\ufeff\r\n\t ").startswith("<"):
                 page = " ".join(_NOT_READ.sub(" ", value).split())
@@ -13279,7 +13273,21 @@ class Eyes:
         # Secrets are greyed on a frame of their own. While nothing can be seen, the capture waits.
         if settled and not closer and not self.secrets:
             with suppress(Win32Error):
-                frame, png = self._as_settled(settled, size)
+                # It is taken as it was at rest, if a glance shows that it is so still.
+                rested, packed, glance, mouse = settled
+                usual = Size(rested.width, rested.height)
+                front = self.desktop.foreground()
+                now = (
+                    self.desktop.screen(),
+                    front and self._hidden(front),
+                    self.desktop.cursor(),
+                    size or usual,
+                )
+                is_young = self.clock.now() - rested.taken_at <= SETTLED_S
+                is_same = is_young and now == (rested.screen, rested.window, mouse, usual)
+                if is_same and not self.changed(glance, self.glance(rested), rested):
+                    frame = rested
+                    png = packed
         if frame is None:
             frame = self.capture(closer, size)
         hidden = []
@@ -13290,25 +13298,6 @@ class Eyes:
         look, record = self.keep(frame, hidden, png, name, self.clock.now() - begin)
         self.logger.tell(record)
         return look
-
-    def _as_settled(
-        self, settled: tuple[Frame, bytes, bytes, Point], size: Size | None
-    ) -> tuple[Frame | None, bytes]:
-        # The frame of the screen at rest, if a glance shows that it is so still; with its picture.
-        frame, png, glance, mouse = settled
-        usual = Size(frame.width, frame.height)
-        front = self.desktop.foreground()
-        now = (
-            self.desktop.screen(),
-            front and self._hidden(front),
-            self.desktop.cursor(),
-            size or usual,
-        )
-        is_young = self.clock.now() - frame.taken_at <= SETTLED_S
-        is_same = is_young and now == (frame.screen, frame.window, mouse, usual)
-        if not is_same or self.changed(glance, self.glance(frame), frame):
-            return None, b""
-        return frame, png
 
     def keep(
         self,
