@@ -10254,9 +10254,7 @@ class ModelServer:
                 page = " ".join(_NOT_READ.sub(" ", value).split())
             if is_success:
                 raise self._fault("not_json", page or str(error)) from None
-        if (
-            is_success and isinstance(value, list) and not body
-        ):  # a list of models without anything around it
+        if is_success and isinstance(value, list) and not body:  # a bare list of models
             value = {"data": value}
         first = next(iter(json_list(found_at(value, "choices"))), None)
         reason = str(found_at(first, "finish_reason"))
