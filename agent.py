@@ -9954,17 +9954,6 @@ def _wrong(value: object, first: object) -> str:
     return str(next(iter(texts + told), ""))
 
 
-def _unpacked(encoding: str, data: bytes) -> bytes:
-    # Nobody asks for it, but proxies and web servers before a model server do it all the same.
-    if encoding.lower() not in ("gzip", "x-gzip", "deflate"):
-        return data
-    try:
-        unpacker = zlib.decompressobj(zlib.MAX_WBITS | 32)  # whichever of the two it is
-        return unpacker.decompress(data, ANSWER_BYTES_MOST)
-    except zlib.error as error:
-        raise ValueError(error) from None
-
-
 # One http:// or https:// address without login, blanks and anything beyond ASCII.
 _ADDRESS = re.compile(r"(?i)https?://[!-.0-?A-~]+(/[!-~]*)?")
 
@@ -10214,17 +10203,20 @@ class ModelServer:
             raise self._fault("incomplete")
         is_success = 200 <= response.status < 300
         page = ""
+        packed = str(response.getheader("Content-Encoding")).lower()
         try:
-            value = strict_json(_unpacked(response.getheader("Content-Encoding") or "", data))
-        except ValueError as error:
+            # Nobody asks for it, but proxies and web servers before a model server do it.
+            if packed in ("gzip", "x-gzip", "deflate"):
+                unpacker = zlib.decompressobj(zlib.MAX_WBITS | 32)  # whichever of the two it is
+                data = unpacker.decompress(data, ANSWER_BYTES_MOST)
+            value = strict_json(data)
+        except (ValueError, zlib.error) as error:
             value = data[:PAGE_BYTES_MOST].decode("utf-8", "replace")
             if value.lstrip("\ufeff\r\n\t ").startswith("<"):
                 page = " ".join(_NOT_READ.sub(" ", value).split())
             if is_success:
                 raise self._fault("not_json", page or str(error)) from None
-        if (
-            is_success and isinstance(value, list) and not body
-        ):  # a list of models without anything around it
+        if is_success and isinstance(value, list) and not body:  # a bare list of models
             value = {"data": value}
         first = next(iter(json_list(found_at(value, "choices"))), None)
         reason = str(found_at(first, "finish_reason"))
@@ -13241,7 +13233,21 @@ class Eyes:
         # Secrets are greyed on a frame of their own. While nothing can be seen, the capture waits.
         if settled and not closer and not self.secrets:
             with suppress(Win32Error):
-                frame, png = self._as_settled(settled, size)
+                # It is taken as it was at rest, if a glance shows that it is so still.
+                rested, packed, glance, mouse = settled
+                usual = Size(rested.width, rested.height)
+                front = self.desktop.foreground()
+                now = (
+                    self.desktop.screen(),
+                    front and self._hidden(front),
+                    self.desktop.cursor(),
+                    size or usual,
+                )
+                is_young = self.clock.now() - rested.taken_at <= SETTLED_S
+                is_same = is_young and now == (rested.screen, rested.window, mouse, usual)
+                if is_same and not self.changed(glance, self.glance(rested), rested):
+                    frame = rested
+                    png = packed
         if frame is None:
             frame = self.capture(closer, size)
         hidden = []
@@ -13252,25 +13258,6 @@ class Eyes:
         look, record = self.keep(frame, hidden, png, name, self.clock.now() - begin)
         self.logger.tell(record)
         return look
-
-    def _as_settled(
-        self, settled: tuple[Frame, bytes, bytes, Point], size: Size | None
-    ) -> tuple[Frame | None, bytes]:
-        # The frame of the screen at rest, if a glance shows that it is so still; with its picture.
-        frame, png, glance, mouse = settled
-        usual = Size(frame.width, frame.height)
-        front = self.desktop.foreground()
-        now = (
-            self.desktop.screen(),
-            front and self._hidden(front),
-            self.desktop.cursor(),
-            size or usual,
-        )
-        is_young = self.clock.now() - frame.taken_at <= SETTLED_S
-        is_same = is_young and now == (frame.screen, frame.window, mouse, usual)
-        if not is_same or self.changed(glance, self.glance(frame), frame):
-            return None, b""
-        return frame, png
 
     def keep(
         self,
@@ -18878,7 +18865,7 @@ def day_and_time(record: Record) -> str:
 
 
 class Stats:
-    def __init__(self, name: str, most: int = sys.maxsize) -> None:
+    def __init__(self, name: str, records: Iterable[Record] = (), most: int = sys.maxsize) -> None:
         self.run: JsonDict = {
             "turn": -1,
             "name": name,
@@ -18893,6 +18880,8 @@ class Stats:
         self.items: deque[JsonDict] = deque(maxlen=most)
         self.report = "no report could be written"  # or where it is, once the run has ended
         self._last: Record = RunRecord()  # the last one but those of the state
+        for record in records:
+            self.take(record)
 
     def take(self, event: Event) -> None:
         if not isinstance(event, Record) or isinstance(event, (StateRecord, PlaceRecord)):
@@ -18989,10 +18978,7 @@ class Stats:
 def stats_of(folder: Path) -> Stats:
     journal = read_journal(folder)
     run_of(journal, folder)
-    stats = Stats(folder.resolve().name)
-    for record in journal.records:
-        stats.take(record)
-    return stats
+    return Stats(folder.resolve().name, journal.records)
 
 
 def data_block(data: object, name: str = "") -> str:
@@ -19045,9 +19031,7 @@ def write_text(target: Path, text: str, mode: str) -> str:
 
 def follow_run(logger: ExecutionLogger) -> Stats:
     """Keeps the figures of a run, of a resumed one from its beginning, and writes its report."""
-    stats = Stats(logger.folder.name, STATS_RECORDS)
-    for record in read_journal(logger.folder).records:
-        stats.take(record)
+    stats = Stats(logger.folder.name, read_journal(logger.folder).records, STATS_RECORDS)
 
     def leave_report(event: Event) -> None:
         if isinstance(event, EndRecord):  # the report is there when others hear of it
@@ -19459,18 +19443,12 @@ DESCRIBED = tuple(
 )
 
 
-def described_settings(profile: str) -> JsonDict:
-    """Raises ConfigError if nothing describes that profile."""
-    if profile not in ALL_DESCRIBED.split():
-        raise ConfigError(
-            f"Profile {profile} has no description to follow; leave out --described, or choose"
-            f" one of {', '.join(ALL_DESCRIBED.split())}."
-        )
-    return {
-        row.what: row.described
-        for row in DESCRIBED
-        if row.what in SETTINGS and profile in row.profiles.split() and not row.why.startswith(KEPT)
-    }
+# Of each profile that is described, what --described sets.
+DESCRIBED_SETTINGS: dict[str, JsonDict] = {name: {} for name in ALL_DESCRIBED.split()}
+for deviation in DESCRIBED:
+    for name in deviation.profiles.split():
+        if deviation.what in SETTINGS and not deviation.why.startswith(KEPT):
+            DESCRIBED_SETTINGS[name][deviation.what] = deviation.described
 
 
 # The prompts and words of the descriptions.
@@ -23076,7 +23054,12 @@ def read_config(
         )
     config = load_config(layers)
     if config.described:
-        layers["description"] = described_settings(options.profile)
+        if options.profile not in DESCRIBED_SETTINGS:
+            raise ConfigError(
+                f"Profile {options.profile} has no description to follow; leave out --described,"
+                f" or choose one of {', '.join(DESCRIBED_SETTINGS)}."
+            )
+        layers["description"] = DESCRIBED_SETTINGS[options.profile]
         if options.demo:
             layers["demo"] |= DESCRIBED_DEMOS.get(options.profile, {}).get("settings", {})
         config = load_config(layers)

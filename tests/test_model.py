@@ -246,6 +246,9 @@ class Exchanges(unittest.TestCase):
             with self.assertRaises(agent.ModelError) as caught:
                 received(answer(200, packed, [f"Content-Encoding: {name}"]))
             self.assertEqual(caught.exception.kind, "not_json")
+        page = gzip.compress(b"<html><body>Sign in to the network</body></html>")
+        with self.assertRaisesRegex(agent.ModelError, "Sign in to the network"):
+            received(answer(200, page, ["Content-Encoding: gzip"]))
 
     @for_the_gate
     def test_a_reply_is_cut_at_64_kb_whatever_the_server_sends(self) -> None:
