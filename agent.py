@@ -14559,6 +14559,7 @@ class AgentMemory:
     active_history: Sequence[ActionRecord] = ()
 
     def apply_compression(self, snapshot: MemorySnapshot) -> AgentMemory:
+        """Gives it with an archive in the place of the turns that this stands for."""
         active = [record for record in self.active_history if record.turn not in snapshot.turns]
         return AgentMemory([*self.all_snapshots, snapshot][-SNAPSHOTS_MOST:], active)
 
