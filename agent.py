@@ -4740,6 +4740,8 @@ class Attempt:
     enters: str = ""  # the line that stands there, or what it has Windows run
     notes: Sequence[str] = ()  # see NOTES
     risks: Sequence[str] = ()
+    begun: bool = False  # whether any of its input was sent
+    done: bool = False  # whether all of it was
 
     @property
     def handles(self) -> set[int]:
@@ -8342,14 +8344,12 @@ class Hands:
     # What a yes for a whole table was for, see risks_of_way().
     foreseen: set[tuple[int | None, str, str]] = field(default_factory=set)
     aim: Point | None = None  # where the program itself last put the mouse
-    moved_last: bool = False  # its last act did nothing else
     typed: Typed = Typed()
     secret_places: dict[int, SecretRecord] = field(default_factory=dict)  # where one was typed
     # What the last yes is for, until it is done, and how long.
     allowed: tuple[tuple[object, ...], float] = ((), 0.0)
     told: set[str] = field(default_factory=set)  # what the person is told once
     strange: int = 0  # pauses in a row without a sign of mouse or keys
-    _sent: int = 0  # input events of the present act
     _clicked: tuple[Point, float] | None = None  # where a button was let go of last, and when
     # Where the mouse was last: in the middle of an act it must be there, and later the person moved
     # it if it is not.
@@ -8642,7 +8642,8 @@ class Hands:
             raise ToolError("Somebody moved the mouse in the middle of it.", "stale_frame")
         if window:
             refuse_window(window, self.config)
-        self._sent += begins
+        if begins:
+            self.attempt = replace(self.attempt, begun=True)
 
 
 def loop_recovery_action(hands: Hands, _: JsonDict) -> None:
@@ -8724,7 +8725,6 @@ class Actuator(Hands):
             return Deed(act, would, "dry")
         # From here on the frame is used up, whatever comes of the act.
         self.attempt = attempt
-        self._sent = 0
         before = self.typed
         try:
             self._mouse_at = attempt.mouse or self.desktop.cursor()
@@ -8734,7 +8734,6 @@ class Actuator(Hands):
             self.act_times.append(self.clock.now())
             for window in attempt.reached[:1]:
                 self.typed = self.typed.after(attempt, window)
-            self.moved_last = False
             try:
                 done += HANDS[act.name](self, attempt.act.args) or ""
             finally:
@@ -8743,9 +8742,10 @@ class Actuator(Hands):
                 if self.strange:  # from now on what is seen of mouse and keys is the person's
                     self.desktop.used_by_hand()
         except (ToolError, Win32Error) as error:
-            self.typed = self.typed if self._sent else before
-            return Deed(act, str(error), "half-way" if self._sent else "failed", error.kind)
-        self.moved_last = act.name == "move"
+            begun = self.attempt.begun
+            self.typed = self.typed if begun else before
+            return Deed(act, str(error), "half-way" if begun else "failed", error.kind)
+        self.attempt = replace(self.attempt, done=True)
         return Deed(act, done, "done", controls=attempt.controls)
 
     def risks_of_way(self, attempt: Attempt) -> set[tuple[int | None, str, str]]:
@@ -8959,8 +8959,9 @@ def gate_area(actuator: Actuator, attempt: Attempt) -> Attempt:
         else:
             mouse = actuator.desktop.cursor()
             # Under an open menu Wine tells where the mouse was before its last move.
-            moved_to = actuator.aim if actuator.moved_last else None
-            places.append(moved_to or mouse)
+            last = actuator.attempt
+            moved = last.act.name == "move" and last.done
+            places.append(last.places[0] if moved else mouse)
     for point in places:
         if not attempt.frame.area.contains(point):
             raise ToolError(
@@ -14617,6 +14618,7 @@ class AgentMemory:
     active_history: Sequence[ActionRecord] = ()
 
     def apply_compression(self, snapshot: MemorySnapshot) -> AgentMemory:
+        """Gives it with an archive in the place of the turns that this stands for."""
         active = [record for record in self.active_history if record.turn not in snapshot.turns]
         return AgentMemory([*self.all_snapshots, snapshot][-SNAPSHOTS_MOST:], active)
 
