@@ -4871,6 +4871,8 @@ STARTING .*(startup|autostart|xlstart|shell:|start menu|startmen|%appdata%|%prog
 A_FILE_THAT_RUNS (?!\S*@\S+$)<RUNNABLE>|<STARTING>|<NETWORK>|.*://.*
 FORMULA (?i:(.*[\n\t])?\??\s*([=+].*(://|www\.|\\\\)|[=+@-].*\||[=+@-]\s*\w{,20}webs?\w{,20}
     |[=+@-].*\b(\w{,20}web\w{,20}|вебслужба|hyperlink\w*|import(xml|data|html|feed|range)|py|image
+    |immagine|imagen|imagem|obraz\w*|afbeelding|kuva|bilde|billede|kep|goruntu|görüntü|изображение
+    |translate|ubersetzen|übersetzen|traduc\w*|tradur\w*|traduire|copilot
     |bild|rtd|dde\w*|call|register(\.\w+)?|exec)\s*\().*)
 ADDRESSEE .*[\w.+-]@[\w-]+\.\w.*
 SHARES .*\b(forward\w*|redirect\w*|share|sharing|add people|invit\w+|delegat\w*|collaborat\w*
@@ -6062,7 +6064,10 @@ ACTING_LINK (?i:javascript:.*|[^#]*#|.*[?&;](act|a[ck]tion|acci[oó]n|azione|aca
 # The same whatever a label says: what it holds is a script, or its address deletes or agrees.
 HARMING_LINK (?i:(java)?script:.*|.*\bsubmitform\b.*|.*[?&]confirm(ed)?=(1|y|true).*|.*[/=](delete
     |remove|destroy|erase|unsubscribe|revoke|approve|l(oe|ö)schen|entfernen|supprimer|eliminar
-    |borrar|elimina|usun|smazat)([/?&#].*|$))
+    |borrar|elimina|usun|smazat)([/?&#].*|$)|(file:)?[\\/]{2}[^\\/\s].*|file:[\\/]{4}.*
+    |(tel|callto|sips?|search-ms|ms-\w[\w-]*|steam|skype|zoommtg|shell):.*
+    |((file:[\\/]*)?[a-z]:[\\/]|\.{1,2}[\\/]|file:)?[^:?#]*\.(exe|ms[ip]|bat|cmd|pif|scr|vb[se]|jse|ps1|wsf|hta
+    |lnk|reg|jar|docm|xlsm|pptm|iso|img)\W*)
 # German verbs with a prefix, such as the last word of "Anzeige aufgeben".
 COMPOUNDS (auf|ab|an|ein|aus|zu(ruck)?|ver|ent|um|vor|nach|los|fest|frei|weg|bei)
     (?!\w*(ung|heit|keit|schaft|ion|tat|lag|gab|sicht|zeig|such|les|seh|schau|blend|bericht)en$)
@@ -6338,6 +6343,7 @@ NO_COMMANDS = frozenset(
 )
 # What forbids what a task names beside one of these, in the same sentence.
 FORBIDDING = frozenset("not never don't no without nicht nie niemals kein keine ohne".split())
+NOTHING = frozenset("nothing nichts rien nada niente niets inget ingenting intet nic".split())
 # What may stand between a verb and what it is about.
 ARTICLES = frozenset(
     "the a to command program page site den die das der zu zum le la el al".split()
@@ -6452,6 +6458,8 @@ def wanted_by(label: str, task: str) -> str:
     for clause in re.split(PATTERNS["CLAUSES"], unquoted):
         bidden = re.findall(r"[\w']+", re.sub(PATTERNS["POLITELY"], "", fold(clause)))
         forbids = not FORBIDDING.isdisjoint(re.findall(r"[\w']+", fold(unquoted)))
+        # "Print nothing" bids nothing, nor does a question, as after a "Register number?".
+        forbids |= not NOTHING.isdisjoint(bidden[1:2]) or unquoted.rstrip().endswith("?")
         if words and words[0] in bidden[:1] and {*words} <= {*bidden} and not forbids:
             return "told"
     meant = {*re.findall(r"\b\w{1,5}", re.sub(PATTERNS["NEUTRAL"], "", label))} - ARTICLES
@@ -6522,7 +6530,7 @@ def rules_of(table: str) -> list[Rule]:
 # pattern of a rule has to fit its fact whole; an empty alternative is a fact that Windows does not
 # tell. In lists of mails each letter is a command; in terminals a right click pastes.
 RISKS = rules_of(r"""
-answer | dialog=asks | does=enter|(alt\+)?\w
+answer | dialog=asks | does=enter|((alt|shift)\+)*\w
 answer | dialog=asks | does=<A_CLICK>|space | in=(?!tabs?$|checkbox|radio|text|link|group).*
 answer | dialog=asks | text=.+
 answer | unanswered=yes | dialog=|line | does=<A_CLICK> | label=<AGREEING>
@@ -6536,6 +6544,9 @@ answer | decides=yes | does=enter|alt\+\w | owned=yes
 answer | bidden= | cancels=yes | does=<A_CLICK>|space | in=(split )?button | dialog=(?!left).*
      | runner= | title=(?!<FORM_SHOWS>$|<FILTERS>$).* | about=(?!<FILE_FIELDS>$).+
      | label=(.*\n)?(<OKAY>|<GOES_ON_THERE>|apply|start|iniciar|starten|<KEEPS>)\W*
+answer | bidden= | cancels=yes | does=enter | in=radio button|checkbox|combo box|list item|tab
+     | dialog=(?!left).* | runner= | title=(?!<FORM_SHOWS>$|<FILTERS>).*
+     | about=(?!<FILE_FIELDS>$).+
 answer | in=(split )?button | dialog=(?!left).* | does=<A_CLICK>|enter|space | about=<WARNS>
 answer | announced=yes | does=<PRESSES>|enter|space
 answer | about=<AT_ONCE> | does=<PRESSES>|space | dialog=(?!left).* | looks=|leads
@@ -6545,10 +6556,10 @@ answer | bidden= | about=.*(<NOW>).* | does=<A_CLICK>|enter|space | label=(.*\n)
      | in=(split )?button
 answer | about=<LAST_STEP>|<ABOUT_TO> | does=<A_CLICK>|enter|space | label=(.*\n)?(<GOING>)\W*
      | in=(split )?button|link
-answer | in= | control= | does=enter|space|alt\+\w
-     | title=(confirm\w*|warning|question|attention|bestatigen|warnung|frage|are you sure.*)
-answer | in= | control= | does=<A_CLICK> | label=(?!(.*\n)?<LEAVING>$).+
-     | title=.*\b(already exists|existiert (bereits|schon)|existe deja|ya existe|overwrite)\b.*
+answer | in= | control= | does=enter|space|alt\+\w | title=(confirm\w*|warning|question|attention
+    |bestatigen|warnung|frage|are you sure.*)
+answer | in= | control= | does=<A_CLICK> | label=(?!(.*\n)?<LEAVING>$).+ | title=.*\b(already exists
+    |existiert (bereits|schon)|existe deja|ya existe|overwrite)\b.*
 pay | in=button | label=(.*\n)?(book|order|reserve|yes|continue|complete|finish|buchen|weiter)\W*
      | about=.*([$€£¥₽]\s?\d|\d\s?([€₽]|eur|usd)).*
 answer | dialog=|line | does=<PRESSING> | program=<EXPLORER> | title=<FORMAT_TITLES>
@@ -6556,13 +6567,16 @@ delete | label=(.*\n)?(.*\W)?(reject all|ablehnen)\b.* | about=(?!<COOKIES>$).*
      | program=(?!<BROWSERS>).*
 delete | label=(.*\n)?(.*\W)?(reject all|ablehnen)\b.* | about=(?!<COOKIES>$).*
      | program=<BROWSERS> | about=<REQUESTS>
-delete | label=(.*\n)?(.*\W)?(reject all|ablehnen)\b.* | about=(?!<COOKIES>$).* | program=<BROWSERS>
-     | title=<REQUESTS>|<KEPT_AT_ONCE>|.*\b(orders|changes|members|invoices)\b.*
+delete | label=(.*\n)?(.*\W)?(reject all|ablehnen)\b.* | about=(?!<COOKIES>$).*
+     | program=<BROWSERS> | title=<REQUESTS>|<KEPT_AT_ONCE>|.*\b(orders|changes|members
+    |invoices)\b.*
 delete | label=(.*\n)?(trash|(recycle )?bin|papierkorb|corbeille|papelera|cestino|kosz)\W*
      | in=(split )?button|image|menu item | program=<BROWSERS>|<MAILS> | does=<A_CLICK>|enter|space
 delete | does=<DELETE_KEYS> | in=<ROWS> | program=(?!excel).*
+delete | does=<DELETE_KEYS>|ctrl\+d | in=<ROWS> | owned=yes
 delete | does=backspace | in=<ROWS> | program=(?!excel|explorer).*
 delete | does=backspace | in=(?!edit|document|combo|field).+ | program=<MAILS>|photos\.exe
+delete | does=shift\+(delete|numdecimal)|ctrl\+d | program=<MAILS> | in=(?!edit).*
 delete | does=<DELETE_KEYS>|ctrl\+d | in=(?!edit|document|combo).* | program=<KEEPERS>
 delete | does=<DELETE_KEYS> | in=(?!edit|combo|field).* | program=<BROWSERS>
 delete | does=<DELETE_KEYS> | in=(?!edit|document|combo|field).* | program=(?!<EDITORS>).*
@@ -6613,7 +6627,7 @@ send | program=<CHATS> | in=(split )?button | does=<A_CLICK>|enter|space | dialo
      | label=(.*\n)?(forward|weiterleiten|transferer|reenviar|inoltra|doorsturen|vidarebefordra
     |przekaz|encaminhar|preposlat|ilet)\W*
 send | does=ctrl\+enter | program=(?!<EDITORS>|<TERMINALS>|<STUDIOS>).*
-send | does=alt\+s|ctrl\+(shift\+)?enter | program=<MAILS>
+send | does=alt\+[acds]|f9|ctrl\+(shift\+)?enter | program=<MAILS>
 send | text=.+ | in=<ROWS> | program=<BROWSERS>|<MAILS>
 send | program=<MAILS> | looks=|leads | does=<A_CLICK>|enter|space | in=(split )?button|menu item
      | title=(?!.*(message|nachricht|mensaje|wiadomosc) ?\().* | dialog=(?!left).*
@@ -6637,8 +6651,8 @@ overwrite | text=.+ | last=<SELECTING> | control=(?!.*(search|such|ad+ress)).*
 overwrite | does=(shift\+)?.|space|enter|delete|backspace|ctrl\+x | last=<SELECTING>
      | control=(?!.*(search|such|ad+ress)).* | title=<KEPT_AT_ONCE>
 overwrite | label=<SAVES> | lost=yes | owned= | program=(?!<BROWSERS>).*
-overwrite | title=<KEPT_AT_ONCE> | about=(?!<COOKIES>$).*
-     | label=(.*\n)?((accept|reject) all\b.*|alle (annehmen|akzeptieren|ablehnen)\W*)
+overwrite | title=<KEPT_AT_ONCE> | about=(?!<COOKIES>$).* | label=(.*\n)?((accept|reject) all\b.*
+    |alle (annehmen|akzeptieren|ablehnen)\W*)
 password | in=(split )?button | does=<A_CLICK>|enter|space | label=<SAVES>
      | about=.*\b(passwor[dt]|kennwort|mot de passe|contrasena|senha|haslo|wachtwoord|losenord)\b.*
 overwrite | label=<REPLACES_ALL> | path=.*[^\n].*
@@ -6658,8 +6672,8 @@ overwrite | bidden= | quoted= | title=<KEPT_AT_ONCE> | text=.*\S.* | runner=|con
 overwrite | bidden= | title=<KEPT_AT_ONCE> | in=<FIELDS_THERE>|pane| | runner=|console
      | does=(shift\+)?(delete|backspace)|ctrl\+(delete|backspace|[xv])
      | control=(?!<FINDING>|<ADDRESS_BAR>).*
-rename | text=.+ | named= | program=<EXPLORER> | control=name|nom|nombre|dateiname
-     | in=edit | owned=
+rename | text=.+ | named= | program=<EXPLORER> | control=name|nom|nombre|dateiname | in=edit
+     | owned=
 rename | does=f2 | program=<SYSTEM_TOOLS>|<FILERS>
 rename | does=shift\+f6 | program=<FILERS>
 rename | text=.+ | named= | owned=yes | opened=f2
@@ -6716,10 +6730,10 @@ share | text=.+ | named= | line=<ADDRESSEE> | title=<RULES>
 install | bidden= | title=(.*\W)?(set-?up|install\w*|uninstall\w*|wizard|update\w*|assistent
     |einrichtung\w*|deinstall\w*|assistant|asistente)\b.* | does=<A_CLICK>|enter|space
      | in=(split )?button | label=(.*\n)?<GOES_ON_THERE>\W* | program=(?!<EDITORS>).*
-install | does=<A_CLICK>|enter|space | in=(split )?button
-     | about=.*\b(ready to (install|uninstall|remove|delete|update|format|begin|start)|(click|press
-    |choose)\W?(install|next|finish|start|ok)\W? to (?!continue)|bereit (zur|zum) \w+|(bereit
-    |fertig), um|pret a (installer|supprimer)|listo para)\b.* | label=(.*\n)?<GOES_ON_THERE>\W*
+install | does=<A_CLICK>|enter|space | in=(split )?button | about=.*\b(ready to (install|uninstall
+    |remove|delete|update|format|begin|start)|(click|press|choose)\W?(install|next|finish|start
+    |ok)\W? to (?!continue)|bereit (zur|zum) \w+|(bereit|fertig), um|pret a (installer|supprimer)
+    |listo para)\b.* | label=(.*\n)?<GOES_ON_THERE>\W*
 install | title=microsoft store.* | label=(.*\n)?(get|abrufen|obtenir|obtener)\W*
 install | title=.*\b(add-?ons|chrome web store|extensions)\b.* | in=button
      | label=(.*\n)?(add|hinzufugen|ajouter|anadir|get|abrufen|obtenir)\W*
@@ -6742,8 +6756,8 @@ send | program=<BROWSERS>|<CHATS> | in=(split )?button|menu item|checkbox|switch
      | does=<A_CLICK>|enter|space | label=<REACTS>
 send | program=<BROWSERS>|<CHATS> | in=(split )?button|menu item|checkbox|switch|image|control
      | does=<A_CLICK>|enter|space | called=<REACTS_TO>
-send | program=<BROWSERS> | in=button | title=(?!<MAIL_TITLES>$).*
-     | label=(.*\n)?(reply|comment|antworten|kommentieren|repondre|commenter)\W*
+send | program=<BROWSERS> | in=button | title=(?!<MAIL_TITLES>$).* | label=(.*\n)?(reply|comment
+    |antworten|kommentieren|repondre|commenter)\W*
 # What a page says of money or of a contract, as in "Transfer of 500 EUR" and "29 EUR a month".
 pay | program=<BROWSERS> | in=(split )?button | does=<A_CLICK>|enter|space
      | about=(.*; )?(?![^;]*\b(free|over|above|from|ab|uber|gratis|kostenlos\w*|gratuit\w*|des
@@ -6753,39 +6767,14 @@ pay | program=<BROWSERS> | in=(split )?button | does=<A_CLICK>|enter|space
     |suscripcion|bonifico|ordine|przelew|zamowienie|addebito|al mese|platnosc|miesiecznie|abonament
     |abonnement|assinatura|por mes|пoдпиcka|b mecяц|mese)\b)(?=[^;]*([$€£¥₽]\s?\d|\d\s?([€₽]|eur|usd
     |gbp|chf|pln|zl|kr|ft|huf|czk|kc|tl)\b|\d\s?[€₽])).* | label=(.*\n)?(<GOING>)\W*
-unknown | bidden= | acts=yes | does=<PRESSES>|enter|space | dialog=(?!left).* | in=(split )?button
-    |menu item|control|switch | label=(?!(.*\n)?<WHOLE_MENUS>\W*$).+ | program=(?!<EXPLORER>).*
-unknown | bidden= | label=<TO_DO> | does=<PRESSES>|enter|space | dialog=(?!left).* | looks=
-     | in=(split )?button|menu item|control|switch | program=(?!<EXPLORER>).*
-unknown | bidden= | program=<BROWSERS>|<CHATS>|<MAILS> | does=<A_CLICK>|space | toggles=yes
-     | in=(split )?button | looks=
-unknown | wanted= | looks= | does=<PRESSES>|enter|space
-     | in=(split )?button|menu item|control|switch
-     | dialog=(?!left).* | owned= | program=(?!<EXPLORER>|<EDITORS>|<UNDOERS>|<MAILS>).*
-     | label=(?!(.*\n)?(<LOOKS>|<DONE>|<ADDS_A_ROW>|<AN_ITEM>)$).+
-unknown | wanted= | looks= | acts=yes | does=<PRESSES>|enter|space | owned= | dialog=(?!left).*
-     | in=(split )?button|menu item|control|switch
-     | program=(?!<EXPLORER>|<EDITORS>|<UNDOERS>|<MAILS>).*
-     | label=(?!(.*\n)?(<DONE>|<ADDS_A_ROW>|<AN_ITEM>)$).+
-unknown | wanted= | looks= | does=<PRESSES>|enter|space | in=menu item
-     | dialog=(?!left).* | owned= | program=(?!<EXPLORER>|<EDITORS>|<UNDOERS>|<MAILS>).*
-     | label=(?!(.*\n)?(<LOOKS>|<ADDS_A_ROW>|<AN_ITEM>)$).+
-unknown | bidden= | program=<BROWSERS>|<CHATS>|<MAILS> | does=<PRESSES>|enter|space | acts=yes
-     | in=image|text|group | dialog=(?!left).* | label=(.*\n)?(\S+ ){,5}\S+
-unknown | bidden= | program=<BROWSERS>|<MAILS> | does=<PRESSES>|enter | in=(hyper)?link | looks=
-     | holds=<ACTING_LINK> | dialog=(?!left).*
-unknown | bidden= | program=<BROWSERS>|<MAILS> | does=<PRESSES>|enter | in=(hyper)?link | looks=
-     | holds= | dialog=(?!left).* | label=(.*\n)?(?!<GETS>\b)(?=(\S+ ){,5}\S+$)(<ORDERS>|<VERBS>\W*)
-unknown | bidden= | program=<BROWSERS>|<MAILS> | does=<PRESSES>|enter | in=(hyper)?link
-     | label=(.*\n)?(yes|ja|oui|si|no|nein|non)\b\W*\s.*
 pay | program=<BROWSERS> | in=(split )?button | does=<A_CLICK>|enter|space | dialog=(?!left).*
-     | about=(.*; )?(iban|betrag|amount|montant|importe|kwota|cymma|金额)\b.*
-     | looks=|leads | label=(?!(.*\n)?<ADDS_A_ROW>$).+
+     | about=(.*; )?(iban|betrag|amount|montant|importe|kwota|cymma|金额)\b.* | looks=|leads
+     | label=(?!(.*\n)?<ADDS_A_ROW>$).+
 pay | program=<BROWSERS> | in=(split )?button | does=<A_CLICK>|enter|space
      | about=(.*; )?(iban|account number|routing number|sort code|kontonummer|bankverbindung)\b.*
      | label=(.*\n)?(<OKAY>|<GOING>)\W*|<KEEPS>
-formula | text=.+ | named= | program=winword\.exe
-     | line=(?i)\W*(dde(auto)?|includepicture|includetext|link|import|macrobutton)\b.*
+formula | text=.+ | named= | program=winword\.exe | line=(?i)\W*(dde(auto)?|includepicture
+    |includetext|link|import|macrobutton)\b.*
 share | program=<EXPLORER> | title=<CLOUDS> | does=<PASTES>
 share | program=<EXPLORER> | does=<PASTES> | in=(?!edit|field).* | elsewhere=yes
 share | program=<EXPLORER> | label=<PASTES_LABEL> | elsewhere=yes
@@ -6801,8 +6790,8 @@ share | program=<EXPLORER> | owned=yes | title=.*(properties|eigenschaften|permi
      | label=(.*\n)?(ok|apply|ubernehmen)\W*
 share | does=<A_CLICK>|enter|space | control=<ANYONE>
 share | label=<ANYONE>
-share | program=<BROWSERS> | label=<KEEPS> | in=button
-     | about=.*\b(link settings|linkeinstellungen|sharing settings|freigabeeinstellungen)\b.*
+share | program=<BROWSERS> | label=<KEEPS> | in=button | about=.*\b(link settings|linkeinstellungen
+    |sharing settings|freigabeeinstellungen)\b.*
 share | wanted= | program=<BROWSERS>|<CHATS> | in=(menu|list) item|radio button
      | does=<A_CLICK>|enter|space | label=(.*\n)?(public(ly)?|offentlig\w*|offentlich|publi(c|que|co
     |ca)|pubblic[oa]|publiczn\w*|julkinen|herkese acik|любoи)\W*
@@ -6832,12 +6821,13 @@ menu | does=alt\+\d|ctrl\+shift\+\d | program=<MAILS>|<EDITORS>|<EXPLORER>
 terminal | runs=.+ | runner=shell
 terminal | runner=shell | text=.+ | holds=<PROMPTS>
 terminal | runner=shell | does=(shift\+)?.|space | holds=<PROMPTS>
-terminal | runner=shell | does=(shift\+)?[ynajos] | holds=
+terminal | runner=shell | does=(shift\+)?[a-z0-9] | holds=
+terminal | runner=shell | text=\S | holds=
 terminal | runner=shell | text=(ZZ|:(w|x|q|!)).*
 terminal | runner=shell | does=shift\+z | last=shift\+z
-terminal | runner=shell | does=ctrl\+d
+terminal | runner=shell | does=ctrl\+[cdkz]|right_click|ctrl\+(shift\+)?v|shift\+insert
 overwrite | runner=shell | does=ctrl\+[sox] | title=.*\b(nano|pico|micro|joe|emacs)\b.*
-terminal | does=right_click|ctrl\+(shift\+)?v|shift\+insert|open_app | program=<TERMINALS>
+terminal | does=open_app | program=<TERMINALS>
 terminal | program=<TERMINALS> | label=<PASTES_LABEL>
 password | text=.+ | in=|field | title=<PASSWORD_TITLES>
 password | text=.*\d.* | named= | in=edit|combo box|field | control=<CARDS>
@@ -6854,15 +6844,14 @@ admin prompt | program=<ADMINS> | label=(?!(.*\n)?(no|nein|non|nao|nej|nee|nie)\
 admin prompt | program= | title=<ADMIN_TITLES>
 run | does=<A_CLICK> | program=<EXPLORER> | in=menu item|button| | label=<OPENS> | kind=|runs
 run | runs=.+ | runner=(?!shell|web|console).*
-unknown | runs=.+ | runner=console
 address | runs=.+ | runner=web
 run | title=<RUN_TITLES> | does=(ctrl\+)?f5|f8|(shift|ctrl)\+enter
 run | title=<NOTEBOOKS> | does=(shift|ctrl|alt)\+enter|ctrl\+(shift\+)?f(9|10|8)
      | program=<BROWSERS>
 run | program=(steam\w*|epicgameslauncher|galaxyclient|eadesktop|battle\.net|upc|origin
     |playnite.*)\.exe | label=(.*\n)?(play|spielen|launch|jouer|jugar|start|gioca|graj)\W*
-run | program=<STUDIOS> | does=((ctrl|shift)\+)?f5|f[89]|(ctrl\+)?shift\+f10|ctrl\+shift\+b
-    |shift\+enter|alt\+shift\+(e|f9|f10)
+run | program=<STUDIOS> | does=((ctrl|shift|alt)\+)*(f[589]|f1[01])|ctrl\+shift\+b
+    |(ctrl\+)?shift\+enter|alt\+(shift\+e|x)
 run | program=<STUDIOS> | does=ctrl\+enter | holds=(?!<READS_ONLY>$).+
 run | program=<STUDIOS> | does=ctrl\+enter | holds= | line=(?!<READS_ONLY>$).*
 file | text=(?!['_.]*(zoom|z|pan|regen|redraw)( [aewp])?\n?$).+ | named= | control=<STARTED>
@@ -6877,8 +6866,8 @@ file | label=<SAVES> | dialog=asks | about=.*\S\.(<RUNS>|sh)\b.*
 file | label=<SAVES> | file=<SCRIPT_TITLES> | program=(?!<BROWSERS>|<MAILS>).* | owned=
 send | owned=yes | program=<BROWSERS> | title=<UPLOADS> | enters=yes | dialog=(?!left).*
      | path=.*[^\n].*
-send | owned=yes | program=<BROWSERS> | title=<UPLOADS> | does=<A_CLICK>|alt\+\w | dialog=(?!left).*
-     | path=.*[^\n].* | in=(split )?button|
+send | owned=yes | program=<BROWSERS> | title=<UPLOADS> | does=<A_CLICK>|alt\+\w
+     | dialog=(?!left).* | path=.*[^\n].* | in=(split )?button|
 send | owned=yes | program=<BROWSERS> | title=<UPLOADS> | does=space | in=(split )?button
 file | owned=yes | program=<SYSTEM_TOOLS> | does=<PRESSING> | dialog=(?!left).* | label=.+
 system | program=<SYSTEM_TOOLS> | does=<A_CLICK>|enter|space | in=<PRESSED> | dialog=(?!left).*
@@ -6889,8 +6878,7 @@ weighty | title=<WEIGHTY> | program=<BROWSERS> | does=<A_CLICK>|enter|space | in
      | dialog=(?!left).* | looks=|leads | label=.+
 weighty | title=<WEIGHTY> | program=<BROWSERS> | does=<A_CLICK> | in=(hyper)?link|menu item
      | label=(.*\n)?(run|build|execute|deploy|start|stop|restart|scale|trigger|jetzt|lancer
-    |construire
-    |ejecutar|compilar|esegui|avvia|uruchom|spustit|calistir|зaпyctиtь|coбpatь)\b.*
+    |construire|ejecutar|compilar|esegui|avvia|uruchom|spustit|calistir|зaпyctиtь|coбpatь)\b.*
 weighty | program=<LEDGERS> | title=(?!<LEDGERS_LOOK>$).* | enters=yes | control=(?!<FINDING>).*
 weighty | program=<LEDGERS> | does=ctrl\+s|ctrl\+shift\+[sp]|(shift\+)?f([25689]|1[0-2])
 weighty | program=<LEDGERS> | does=<A_CLICK>|space | in=(split )?button|menu item
@@ -6922,31 +6910,27 @@ run | program=<EDITORS> | does=<PRESSES>|enter|space | in=(split )?button|image|
 run | program=<EXPLORER> | does=<A_CLICK>|enter|space | in=(split )?button | label=<RUNNABLE>
 run | bidden= | program=excel\.exe | does=<PRESSES>|enter|space | in=(split )?button|image|group
      | title=.*\.xl(s[bm]|tm|am)\b.* | looks=|leads | label=(?!(.*\n)?(<WHOLE_MENUS>)$).+
-run | does=ctrl\+alt\+(?!(shift\+)?(shift|win|shift\+win|tab|up|down|left|right|delete)$).+
-    |((ctrl|alt|shift)\+)*(win\+\d|f(1[3-9]|2[0-4]))
+run | does=ctrl\+alt\+(?!(shift\+)?(shift|win|shift\+win|tab|up|down|left|right|delete)$).+|((ctrl
+    |alt|shift)\+)*(win\+\d|f(1[3-9]|2[0-4]))
 run | does=(?!(<OFFICE_KEYS>)$)ctrl\+(shift\+)?[a-z] | program=excel\.exe
 run | does=(?!(<OFFICE_KEYS>)$)ctrl\+(shift\+)?[a-z] | title=.*\.(do[ct]m|pp[st]m)\b.*
 run | program=<BROWSERS>|<CHATS> | does=<A_CLICK>|enter | in=list item | control=<SETUPS>
 address | program=<BROWSERS> | does=<A_CLICK>|enter | in=list item
      | control=(https?://)?[\w.-]+\.\w+[/?#]\S.*
-address | program=<BROWSERS> | does=<A_CLICK>|space | in=button
-     | control=go to .*address.*|.*adresse gehen|aller .*adresse.*
+address | program=<BROWSERS> | does=<A_CLICK>|space | in=button | control=go to .*address.*
+    |.*adresse gehen|aller .*adresse.*
 send | owned=yes | program=<BROWSERS> | title=<UPLOADS> | does=(double|triple)_click|alt\+o
 send | program=(filezilla|winscp)\.exe | does=enter|(double|triple)_click
 overwrite | program=(filezilla|winscp)\.exe | does=ctrl\+s
-unknown | holds=<HARMING_LINK> | does=<PRESSES>|enter|space | in=(hyper)?link|(split )?button|image
-answer | owned= | program=<BROWSERS> | in=(split )?button|(hyper)?link | does=<A_CLICK>|enter|space
-     | label=(.*\n)?<OKAY> | about=.*\d[.,]\d\d\b.*
+answer | owned= | program=<BROWSERS> | in=(split )?button|(hyper)?link
+     | does=<A_CLICK>|enter|space | label=(.*\n)?<OKAY> | about=.*\d[.,]\d\d\b.*
 answer | in=(hyper)?link | does=<PRESSES>|enter | label=(.*\n)?ok, .*
-answer | bidden= | about=<AGREED_TO> | in=(split )?button|(hyper)?link | does=<PRESSES>|enter|space
-     | dialog=(?!left).* | looks= | label=.+
-     | control=(?!<AGREED_TO>$|[^;]*\b(terms|bedingungen|conditions|policy)\b).*
-share | title=(add|assign|invite|grant) (\S+ ){,2}(members?|users?|owners?|roles?|people|access)\b.*
-     | program=<BROWSERS> | in=(split )?button | does=<A_CLICK>|enter|space | dialog=(?!left).*
-     | label=(.*\n)?(select|add|assign|save|done|finish|<OKAY>)\W*
-unknown | bidden= | title=<WEIGHTY> | program=<BROWSERS> | in=checkbox|switch | does=<PRESSES>|space
-unknown | bidden= | program=<BROWSERS> | in=checkbox|switch | does=<PRESSES>|space
-     | control=.*\b(activ[eoa]?|ativ[oa]|aktiv|enabled|public|visible|sichtbar|published)\b.*
+answer | bidden= | about=<AGREED_TO> | in=(split )?button|(hyper)?link
+     | does=<PRESSES>|enter|space | dialog=(?!left).* | looks= | label=.+ | control=(?!<AGREED_TO>$
+    |[^;]*\b(terms|bedingungen|conditions|policy)\b).*
+share | title=(add|assign|invite|grant) (\S+ ){,2}(members?|users?|owners?|roles?|people
+    |access)\b.* | program=<BROWSERS> | in=(split )?button | does=<A_CLICK>|enter|space
+     | dialog=(?!left).* | label=(.*\n)?(select|add|assign|save|done|finish|<OKAY>)\W*
 install | program=<EDITORS> | in=(split )?button | does=<A_CLICK>|enter|space | dialog=(?!left).*
      | about=<MACROS_OFF> | looks=|leads | label=.+
 run | program=msaccess\.exe | in=(list|tree) item | does=(double|triple)_click|enter
@@ -6965,16 +6949,17 @@ share | program=<CHATS> | in=(list|tree) item|tab | does=<PRESSES>|enter
      | control=.*\b(voice channel|sprachkanal|salon vocal|canal de voz|canale vocale|talekanal
     |spraakkanaal|kanal glosowy|음성 채널|ホイスチャンネル|语音频道|語音頻道|гoлocoboи kahaл
     |ses kanali|hlasovy kanal|puhekanava|rostkanal|hangcsatorna|canal vocal)\b.*
-send | program=<CHATS> | in=image|list item | does=<PRESSES>|enter
-     | about=(.*; )?((search|suche|rechercher|buscar)\b[^;]*\b(tenor|giphy|gifs?)|trending gifs)\b.*
+send | program=<CHATS> | in=image|list item | does=<PRESSES>|enter | about=(.*; )?((search|suche
+    |rechercher|buscar)\b[^;]*\b(tenor|giphy|gifs?)|trending gifs)\b.*
 share | program=<BROWSERS>|<CHATS> | title=<ASSISTANTS> | text=.{40,} | named=
 system | program=<EXPLORER> | title=<PANELS> | does=<A_CLICK>|enter|space | in=<PRESSED>
      | looks=|leads | label=(?!(.*\n)?(<PERSONAL>)$).+
 weighty | program=<LEDGERS> | enters=yes | line=\W*(/n|/o|=)(?!<SAP_SHOWS>).*
 weighty | program=<LEDGERS> | enters=yes | holds=\W*(/n|/o|=)(?!<SAP_SHOWS>).*
 run | program=<BROWSERS>|<CHATS> | does=<A_CLICK>|enter | label=<SETUPS>
-file | bidden= | program=<BROWSERS>|<MAILS>|<CHATS> | does=<A_CLICK>|enter|space | in=(hyper)?link
-    |(split )?button|menu item|image|control | dialog=(?!left).* | label=<DOWNLOADS>
+file | bidden= | program=<BROWSERS>|<MAILS>|<CHATS> | does=<A_CLICK>|enter|space
+     | in=(hyper)?link|(split )?button|menu item|image|control | dialog=(?!left).*
+     | label=<DOWNLOADS>
 run | program=<BROWSERS>|<CHATS>|<MAILS> | does=<A_CLICK>|enter|space | in=(split )?button
      | control=<DOWNLOADED>
 run | program=<BROWSERS>|<CHATS> | does=<A_CLICK>|enter|space | in=list item
@@ -6986,25 +6971,26 @@ run | program=<BROWSERS> | title=downloads.* | does=<A_CLICK>|enter|space
 run | program=openwith\.exe | does=<A_CLICK>|enter|space | in=(split )?button
      | label=(?!(.*\n)?<LEAVING>$).+
 run | program=openwith\.exe | does=enter|(double|triple)_click
-run | program=<EXPLORER> | does=<A_CLICK>|enter|space | in=menu item
-     | label=(.*\n)?.*(power ?shell|script host|python|java|node\b|command processor|bash|perl).*
-run | program=<EXPLORER> | does=<A_CLICK>|enter|space | in=menu item
-     | opened=<A_CLICK>\((open with|offnen mit|ouvrir avec|abrir con)\b.*
-     | label=(?!(.*\n)?(<SHOWN_PROGRAMS>|.*(choose|another|store|andere|autre|otra).*)$).+
+run | program=<EXPLORER> | does=<A_CLICK>|enter|space | in=menu item | label=(.*\n)?.*(power ?shell
+    |script host|python|java|node\b|command processor|bash|perl).*
+run | program=<EXPLORER> | does=<A_CLICK>|enter|space | in=menu item | opened=<A_CLICK>\((open with
+    |offnen mit|ouvrir avec|abrir con)\b.* | label=(?!(.*\n)?(<SHOWN_PROGRAMS>|.*(choose|another
+    |store|andere|autre|otra).*)$).+
 run | program=<BROWSERS> | in=button | about=(.*; )?(cancel|abbrechen|annuler)(; .*)?
      | label=(.*\n)?((open|ouvrir) .*|.* offnen)
-run | program=<STUDIOS> | in=(split )?button|link | label=(.*\n)?(run|start|debug|sync|push)\b.*
-run | program=<STUDIOS> | in=list item | does=<A_CLICK>|enter
-     | control=(run|tasks|terminal|debug|test|git\w*|npm|python|jupyter|notebook|extensions): .*
+run | program=<STUDIOS> | in=(split )?button|link | label=(.*\n)?((run|start|debug|sync|push|allow
+    |accept|keep)\b.*|(<GOING>)\W*)
+run | program=<STUDIOS> | in=list item | does=<A_CLICK>|enter | control=(run|tasks|terminal|debug
+    |test|git\w*|npm|python|jupyter|notebook|extensions): .*
 run | program=pythonw?\.exe|ssms\.exe | does=f5|ctrl\+e
 run | program=<STUDIOS> | enters=yes | line=\??(?!<PALETTE_SHOWS>$)>.*
 run | program=<STUDIOS> | enters=yes | line=\??(?!<PALETTE_SHOWS>$)[^?].*
      | control=.*(command to run|palette).*
-run | program=<STUDIOS> | does=enter | holds=(?!<PALETTE_SHOWS>$|>?$).*
-     | control=.*(command to run|palette).*
+run | program=<STUDIOS> | does=enter | holds=(?!<PALETTE_SHOWS>$|>?$).* | control=.*(command to run
+    |palette).*
 send | does=ctrl\+enter | program=code\.exe | control=.*(source control|commit|message).*
-run | label=(.*\n)?(run|execute|ausfuhren|executer|ejecutar)
-    (\W*|\s(now|all|this|the|selected|cells?)\b.*) | in=button
+run | label=(.*\n)?(run|execute|ausfuhren|executer|ejecutar)(\W*|\s(now|all|this|the|selected
+    |cells?)\b.*) | in=button
 run | does=(double|triple)_click | label=<RUNNABLE> | program=(?!<STUDIOS>).*
 run | does=enter | label=<SETUPS> | runner=
 run | does=<A_CLICK>|enter|space | label=<OPENS> | opened=right_click\(<SETUPS>
@@ -7024,35 +7010,12 @@ run | does=<A_CLICK>|enter | program=<BROWSERS>|<MAILS> | kind=|runs | title=(?!
      | label=(.*\n)?(open|offnen|open file|datei offnen|ouvrir( le fichier)?)\W*
 run | enters=yes | program=<EXPLORER> | runner= | label=<RUNNABLE>
 run | enters=yes | program=<EXPLORER> | opened=<A_CLICK>\(<RUNNABLE>
-unknown | plain= | looks=|leads | does=<PRESSES>|enter|space
-     | in=(split )?button|menu item|control|image|switch | dialog=(?!left|line|form).*
-     | label=(?!(.*\n)?(<FORM_GOES_ON>|<WHOLE_MENUS>|<ADDS_A_ROW>)$).+ | title=(?!<FORM_SHOWS>$).*
-unknown | plain= | does=<PRESSES> | in=(hyper)?link|text|header item|tab|combo box|<ROWS>
-     | dialog=(?!left).* | control=(?!(<LOOKS>)$)<ORDERS>
-unknown | plain= | in=<UNTOLD> | does=<PRESSES>
-unknown | bidden= | in=|group | does=<PRESSES> | label=(.*\n)?<ORDERS>
-unknown | plain= | in=<UNTOLD> | does=enter|space|(shift\+)?.|<PASTES>
-unknown | plain= | bidden= | in=<UNTOLD> | does=drag
-unknown | plain= | in=<UNTOLD> | text=.+ | named= | program=.+
-unknown | program=<BROWSERS>|<CHATS>|<MAILS> | does=<PRESSES>|space
-     | in=(split )?button|image|control|switch|menu item | control=unnamed
-unknown | program=<BROWSERS> | does=<PRESSES> | in=pane|window
-unknown | plain= | owned= | does=alt\+[a-dgj-mp-suxyz]
-unknown | plain= | in=checkbox|switch | does=<A_CLICK>|space
-     | about=(?!(.*; )?(<TAKES_OVER>)(; .*)?$).* | label=(?!(.*\n)?(<FORM_GOES_ON>|<PERSONAL>)$).+
 delete | plain= | in=(?!(<FIELDS_THERE>)$).* | does=<DELETE_KEYS>
-run | plain= | does=f10 | about=.*\bf10\b.*
+run | plain= | does=f10
 run | plain= | does=f[589]|f12|((ctrl|alt|shift)\+)+(f([35-9]|1[12])|enter)|ctrl\+(shift\+)?[er]
-unknown | plain= | in=(?!(<FIELDS_THERE>)$).*
-     | does=(?!(<FREE_KEYS>)$)((ctrl|alt|shift)\+)+\S+|f[24-9]|f1[12]|insert|num\w+|add|subtract
-unknown | plain= | in= | does=ctrl\+a
-unknown | plain= | in=(split )?button | does=<PRESSES>|space | label=(.*\n)?file
 run | program=arduino.* | does=ctrl\+(shift\+)?u
 send | program=(githubdesktop|gitkraken|sourcetree|fork|tower)\.exe | does=ctrl\+(shift\+)?p
 system | program=taskmgr\.exe | does=alt\+e
-unknown | plain= | in=<ROWS> | does=space
-unknown | plain= | bidden= | enters=yes | in=edit|spinner | holds=.+ | control=(?!<SEARCHING>).*
-unknown | bidden= | in=(split )?button | control=unnamed | does=<PRESSES>|enter|space
 answer | dialog=line|form | runner= | does=<A_CLICK>|enter|space | in=(split )?button
      | path=.*[^\n].* | label=(?!(.*\n)?(<FORM_GOES_ON>)$).+ | about=(?!<FILE_FIELDS>$).+
      | title=(?!<FORM_SHOWS>$).* | program=(?!<EDITORS>).*
@@ -7066,49 +7029,28 @@ file | owned=yes | title=<SAVE_TITLES> | saves=<HIDDEN_FILE> | does=<A_CLICK>|sp
      | dialog=(?!left).* | in=(split )?button|
 file | owned=yes | title=<SAVE_TITLES> | saves=<BARE_FILE> | path=<ENDS_AS_IT_SAYS> | enters=yes
      | program=(?!<ADDS_ENDINGS>).*
-file | owned=yes | title=<SAVE_TITLES> | saves=<BARE_FILE> | path=<ENDS_AS_IT_SAYS> | does=<A_CLICK>
-    |space|alt\+\w | dialog=(?!left).* | in=(split )?button| | program=(?!<ADDS_ENDINGS>).*
+file | owned=yes | title=<SAVE_TITLES> | saves=<BARE_FILE> | path=<ENDS_AS_IT_SAYS>
+     | does=<A_CLICK>|space|alt\+\w | dialog=(?!left).* | in=(split )?button|
+     | program=(?!<ADDS_ENDINGS>).*
 file | owned=yes | program=<EDITORS> | dialog=line|form | path=.*[^\n].*
      | about=.*\b(run program|programm ausfuhren|program(m)?:|command( line)?|befehl(szeile)?|macro
     |url|web address|webadresse)\b.* | does=<A_CLICK>|enter|space|alt\+\w
      | in=(?!tab|list|check|radio).* | label=(?!(.*\n)?(<FORM_GOES_ON>|<LEAVING>|<FIELD_WORDS>)$).+
 overwrite | plain= | text=.+ | named= | others=yes | in=edit|combo box|spinner|<CELLS>
      | control=(?!<FINDING>|<FILE_FIELDS>).*
-overwrite | plain= | does=ctrl\+[vx]|(shift\+)?. | others=yes
-     | in=edit|combo box|spinner|<CELLS> | control=(?!<FINDING>|<FILE_FIELDS>).*
-unknown | plain= | in=combo box|slider|spinner|radio button
-     | does=<CHOOSES>|scroll.* | control=(?!.*\b(<NARROWS>)\b).*
-unknown | bidden= | in=<CHOICES> | does=<CHOOSES> | about=(?!<LEADS_ON>$).*
-     | control=(?!.*\b(<NARROWS>|<PLAYS>)\b|<PERSONAL>$).*
-unknown | bidden= | in=combo box | text=.+ | named= | about=(?!<LEADS_ON>$).*
-     | control=(?!.*\b(<NARROWS>|<PLAYS>)\b|<FINDING>|<ADDRESS_BAR>|<FILE_FIELDS>).* | runner=
-unknown | bidden= | in=checkbox|switch | does=<PRESSES>|space | dialog=(?!left).*
-     | program=<BROWSERS>|<CHATS>|<MAILS> | about=(?!<LEADS_ON>$).*
-     | control=(?!.*\b(<NARROWS>|<PLAYS>)\b).*
-unknown | bidden= | title=<PREFERENCES> | in=<CELLS> | program=<BROWSERS>
-     | does=(double|triple)_click|enter
-unknown | bidden= | title=<PREFERENCES> | in=list item|menu item | program=<BROWSERS>
-     | does=<A_CLICK>|enter|space | dialog=(?!left).* | control=(?!.*\b(<NARROWS>)\b|<LEAVING>$).*
-unknown | bidden= | title=<PREFERENCES> | in=<CHOICES>|checkbox|switch
-     | does=<CHOOSES>|<A_CLICK>|space | dialog=(?!left).*
-     | about=(?!(.*; )?(<TAKES_OVER>)(; .*)?$).* | control=(?!.*\b(<NARROWS>)\b|<PERSONAL>$).*
-unknown | bidden= | title=<PREFERENCES> | in=(split )?button | does=<A_CLICK>|space
-     | label=<STEPS>|<MORE_OR_LESS> | about=(?!(.*; )?(<TAKES_OVER>)(; .*)?$|<PERSONAL>$).*
-unknown | bidden= | plain= | in=(split )?button | does=<A_CLICK>|space | label=<STEPS>
-     | about=(?!(.*; )?(<TAKES_OVER>)(; .*)?$|<PERSONAL>$).*
-unknown | plain= | in=slider|spinner|radio button | does=<A_CLICK>|space | dialog=(?!left).*
-     | about=(?!(.*; )?(<TAKES_OVER>)(; .*)?$).* | control=(?!.*\b(<NARROWS>|all|alle)\b).*
-system | title=<SETTINGS> | program=applicationframehost\.exe
-     | in=combo box|slider|spinner|radio button | does=<CHOOSES> | control=(?!<PERSONAL>$).*
-menu | program=<BROWSERS> | in=(?!edit|combo|field|spinner).+
-     | title=(?!<KEPT_AT_ONCE>|<VIDEOS>|<CALENDARS>).* | does=(shift\+)?[a-eg-jl-z0-9#!]
+overwrite | plain= | does=ctrl\+[vx]|(shift\+)?. | others=yes | in=edit|combo box|spinner|<CELLS>
+     | control=(?!<FINDING>|<FILE_FIELDS>).*
+system | title=<SETTINGS> | program=applicationframehost\.exe | in=combo box|slider|spinner
+    |radio button | does=<CHOOSES> | control=(?!<PERSONAL>$).*
+menu | program=<BROWSERS> | in=(?!edit|combo|field|spinner).+ | title=(?!<KEPT_AT_ONCE>|<VIDEOS>
+    |<CALENDARS>).* | does=(shift\+)?[a-eg-jl-z0-9#!]
 menu | program=<BROWSERS> | in=(?!edit|combo|field|spinner).+ | title=<CALENDARS>
      | does=shift\+[a-z0-9]|[abceg-ilo-suvxz0-9#!]
-menu | program=<BROWSERS> | in=(?!edit|combo|field|spinner).+ | title=(?!<KEPT_AT_ONCE>|<VIDEOS>).*
-     | text=[a-eg-jl-z0-9#!].?
+menu | program=<BROWSERS> | in=(?!edit|combo|field|spinner).+ | title=(?!<KEPT_AT_ONCE>
+    |<VIDEOS>).* | text=[a-eg-jl-z0-9#!].?
 move | plain= | does=drag | in=(?!(<DRAGGED_THERE>|splitter)$).*
-move | plain= | does=drag | between=yes
-     | in=(?!(edit|document|text|combo box|scroll ?bar|thumb|title bar|window|separator)$).*
+move | plain= | does=drag | between=yes | in=(?!(edit|document|text|combo box|scroll ?bar|thumb
+    |title bar|window|separator)$).*
 move | program=<BROWSERS> | does=drag | between=yes | in=pane|image | title=(?!<MAPS>).*
 """)
 
@@ -7150,6 +7092,83 @@ address | program=<EXPLORER> | control=<ADDRESS_BAR>|ad+ress?e?
 address | owned=yes | control=ad+ress?e?|address bar|adressleiste
 address | program=<EXPLORER> | owned= | control= | line=\??[^?].*
      | opened=(?!f2|f3|ctrl\+(f|e|shift\+n)|<A_CLICK>\(.*(rename|umbenennen|search|such|new|neu)).*
+""")
+# What is asked about since nobody knows what it does, or the task does not name it.
+RISKS += rules_of(r"""
+unknown | bidden= | acts=yes | does=<PRESSES>|enter|space | dialog=(?!left).*
+     | in=(split )?button|menu item|control|switch | label=(?!(.*\n)?<WHOLE_MENUS>\W*$).+
+     | program=(?!<EXPLORER>).*
+unknown | bidden= | label=<TO_DO> | does=<PRESSES>|enter|space | dialog=(?!left).* | looks=
+     | in=(split )?button|menu item|control|switch | program=(?!<EXPLORER>).*
+unknown | bidden= | program=<BROWSERS>|<CHATS>|<MAILS> | does=<A_CLICK>|space | toggles=yes
+     | in=(split )?button | looks=
+unknown | wanted= | looks= | does=<PRESSES>|enter|space | in=(split )?button|menu item|control
+    |switch | dialog=(?!left).* | owned= | program=(?!<EXPLORER>|<EDITORS>|<UNDOERS>|<MAILS>).*
+     | label=(?!(.*\n)?(<LOOKS>|<DONE>|<ADDS_A_ROW>|<AN_ITEM>)$).+
+unknown | wanted= | looks= | acts=yes | does=<PRESSES>|enter|space | owned= | dialog=(?!left).*
+     | in=(split )?button|menu item|control|switch | program=(?!<EXPLORER>|<EDITORS>|<UNDOERS>
+    |<MAILS>).* | label=(?!(.*\n)?(<DONE>|<ADDS_A_ROW>|<AN_ITEM>)$).+
+unknown | wanted= | looks= | does=<PRESSES>|enter|space | in=menu item | dialog=(?!left).*
+     | owned= | program=(?!<EXPLORER>|<EDITORS>|<UNDOERS>|<MAILS>).* | label=(?!(.*\n)?(<LOOKS>
+    |<ADDS_A_ROW>|<AN_ITEM>)$).+
+unknown | bidden= | program=<BROWSERS>|<CHATS>|<MAILS> | does=<PRESSES>|enter|space | acts=yes
+     | in=image|text|group | dialog=(?!left).* | label=(.*\n)?(\S+ ){,5}\S+
+unknown | bidden= | program=<BROWSERS>|<MAILS> | does=<PRESSES>|enter | in=(hyper)?link | looks=
+     | holds=<ACTING_LINK> | dialog=(?!left).*
+unknown | bidden= | program=<BROWSERS>|<MAILS> | does=<PRESSES>|enter | in=(hyper)?link | looks=
+     | holds= | dialog=(?!left).* | label=(.*\n)?(?!<GETS>\b)(?=(\S+ ){,5}\S+$)(<ORDERS>|<VERBS>\W*)
+unknown | bidden= | program=<BROWSERS>|<MAILS> | does=<PRESSES>|enter | in=(hyper)?link
+     | label=(.*\n)?(yes|ja|oui|si|no|nein|non)\b\W*\s.*
+unknown | runs=.+ | runner=console
+unknown | holds=<HARMING_LINK> | does=<PRESSES>|enter|space | in=(hyper)?link|(split )?button|image
+unknown | bidden= | title=<WEIGHTY> | program=<BROWSERS> | in=checkbox|switch | does=<PRESSES>|space
+unknown | bidden= | program=<BROWSERS> | in=checkbox|switch | does=<PRESSES>|space
+     | control=.*\b(activ[eoa]?|ativ[oa]|aktiv|enabled|public|visible|sichtbar|published)\b.*
+unknown | plain= | looks=|leads | does=<PRESSES>|enter|space | in=(split )?button|menu item|control
+    |image|switch | dialog=(?!left|line|form).* | label=(?!(.*\n)?(<FORM_GOES_ON>|<WHOLE_MENUS>
+    |<ADDS_A_ROW>)$).+ | title=(?!<FORM_SHOWS>$).*
+unknown | plain= | does=<PRESSES> | in=(hyper)?link|text|header item|tab|combo box|<ROWS>
+     | dialog=(?!left).* | control=(?!(<LOOKS>)$)<ORDERS>
+unknown | plain= | in=<UNTOLD> | does=<PRESSES>
+unknown | bidden= | in=|group | does=<PRESSES> | label=(.*\n)?<ORDERS>
+unknown | plain= | in=<UNTOLD> | does=enter|space|(shift\+)?.|<PASTES>
+unknown | plain= | bidden= | in=<UNTOLD> | does=drag
+unknown | plain= | in=<UNTOLD> | text=.+ | named= | program=.+
+unknown | program=<BROWSERS>|<CHATS>|<MAILS> | does=<PRESSES>|space | in=(split )?button|image
+    |control|switch|menu item | control=unnamed
+unknown | program=<BROWSERS> | does=<PRESSES> | in=pane|window
+unknown | plain= | owned= | does=alt\+[a-dgj-mp-suxyz]
+unknown | plain= | in=checkbox|switch | does=<A_CLICK>|space
+     | about=(?!(.*; )?(<TAKES_OVER>)(; .*)?$).* | label=(?!(.*\n)?(<FORM_GOES_ON>|<PERSONAL>)$).+
+unknown | plain= | in=(?!(<FIELDS_THERE>)$).* | does=(?!(<FREE_KEYS>)$)((ctrl|alt|shift)\+)+\S+
+    |f[24-9]|f1[12]|insert|num\w+|add|subtract
+unknown | plain= | in= | does=ctrl\+a
+unknown | plain= | in=(split )?button | does=<PRESSES>|space | label=(.*\n)?file
+unknown | plain= | in=<ROWS> | does=space
+unknown | plain= | bidden= | enters=yes | in=edit|spinner | holds=.+ | control=(?!<SEARCHING>).*
+unknown | bidden= | in=(split )?button | control=unnamed | does=<PRESSES>|enter|space
+unknown | plain= | in=combo box|slider|spinner|radio button | does=<CHOOSES>|scroll.*
+     | control=(?!.*\b(<NARROWS>)\b).*
+unknown | bidden= | in=<CHOICES> | does=<CHOOSES> | about=(?!<LEADS_ON>$).*
+     | control=(?!.*\b(<NARROWS>|<PLAYS>)\b|<PERSONAL>$).*
+unknown | bidden= | in=combo box | text=.+ | named= | about=(?!<LEADS_ON>$).*
+     | control=(?!.*\b(<NARROWS>|<PLAYS>)\b|<FINDING>|<ADDRESS_BAR>|<FILE_FIELDS>).* | runner=
+unknown | bidden= | in=checkbox|switch | does=<PRESSES>|space | dialog=(?!left).*
+     | program=<BROWSERS>|<CHATS>|<MAILS> | about=(?!<LEADS_ON>$).* | control=(?!.*\b(<NARROWS>
+    |<PLAYS>)\b).*
+unknown | bidden= | title=<PREFERENCES> | in=<CELLS> | program=<BROWSERS>
+     | does=(double|triple)_click|enter
+unknown | bidden= | title=<PREFERENCES> | in=list item|menu item | program=<BROWSERS>
+     | does=<A_CLICK>|enter|space | dialog=(?!left).* | control=(?!.*\b(<NARROWS>)\b|<LEAVING>$).*
+unknown | bidden= | title=<PREFERENCES> | in=<CHOICES>|checkbox|switch | does=<CHOOSES>|<A_CLICK>
+    |space | dialog=(?!left).* | about=(?!(.*; )?(<TAKES_OVER>)(; .*)?$).*
+     | control=(?!.*\b(<NARROWS>)\b|<PERSONAL>$).*
+unknown | bidden= | title=<PREFERENCES> | in=(split )?button | does=<A_CLICK>|space
+     | label=<STEPS>|<MORE_OR_LESS> | about=(?!(.*; )?(<TAKES_OVER>)(; .*)?$|<PERSONAL>$).*
+unknown | bidden= | plain= | in=(split )?button | does=<A_CLICK>|space | label=<STEPS>
+     | about=(?!(.*; )?(<TAKES_OVER>)(; .*)?$|<PERSONAL>$).*
+unknown | plain= | in=slider|spinner|radio button | does=<A_CLICK>|space | dialog=(?!left).*
+     | about=(?!(.*; )?(<TAKES_OVER>)(; .*)?$).* | control=(?!.*\b(<NARROWS>|all|alle)\b).*
 """)
 # What may be run without asking, since it certainly only shows something, as a folder does.
 SHOWING_ONLY = rules_of(r"""
@@ -7386,7 +7405,8 @@ def is_left(
         return True
     behind = ANSWERING_WORDS if asks and f'"{label}"' not in attempt.task.lower() else ()
     # One that only asks permits nothing that may do more.
-    permits = facts["bidden"] or (facts["plain"] and not acts(label))
+    may_do_more = acts(label) or has_form("SYSTEM_TOOLS", window.program)
+    permits = facts["bidden"] or (facts["plain"] and not may_do_more)
     return bool(permits) and is_in_task(label, attempt.task, behind)
 
 
@@ -7602,6 +7622,7 @@ def does_and_label(attempt: Attempt) -> tuple[str, str]:
         buttons = [control.name for control in attempt.buttons]
         begin = [name for name in buttons if f" {does[4:]}" in f" {fold_label(name)}"]
         names = begin or [name for name in buttons if does[4:] in fold_label(name)]
+        does = "space" if len(begin) == 1 else does
     elif not opens and any(has_form("SHOWING", control.role) for control in attempt.known):
         entry = attempt.known[-1]
         names = [entry.name] if has_form("AN_ENTRY", f"{entry.role}: {entry.name}") else []
@@ -7817,6 +7838,8 @@ def facts_of_label(attempt: Attempt, window: Window, facts: Facts) -> Facts:
     }
     if len(called.split()) > 3 and is_in_task(called, attempt.task):
         known |= {"label": "", "called": ""}  # the person has said just this
+    if facts["does"] == "space" and keys_of(attempt.act).startswith("alt+"):
+        known["in"] = "button"  # whichever has the keyboard
     return known
 
 
@@ -9061,7 +9084,9 @@ def gate_controls(actuator: Actuator, attempt: Attempt) -> Attempt:
             matters |= roles & {"edit"} if does in ENTERING else set()
     if does in OPENERS:
         matters |= roles & ROW_ROLES
-    told_by = attempt.reached if matters else [*filter(is_dialog, attempt.reached)]
+    # A letter with Alt presses a button that only its window can tell.
+    asks = matters or does.startswith("alt+")
+    told_by = attempt.reached if asks else [*filter(is_dialog, attempt.reached)]
     pastes = has_form("PASTES", does) or has_form("PASTES_LABEL", attempt.act.label)
     if attempt.front and (pastes or attempt.act.secret_names):
         told_by = [attempt.front]  # which tells its folder, or its site
