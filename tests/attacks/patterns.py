@@ -66,7 +66,9 @@ BUILT: dict[str, Callable[[Any], list[str]]] = {
     "grammar.matches": lambda module: [one.matches for one in module.GRAMMARS.values()],
     **dict.fromkeys([f"whole_words({of})" for of in ("words", "text", "word")], lambda module: []),
     r"whole_words(text) + '(?![^{]*\\})'": lambda module: [],
-    **dict.fromkeys(["begins", "step.tool", "like", "said", r"'(\\w+) (\\w+)'"], lambda module: []),
+    **dict.fromkeys(
+        ["begins", "step.tool", "like", "said", "called", r"'(\\w+) (\\w+)'"], lambda module: []
+    ),
 }
 
 
