@@ -6590,7 +6590,8 @@ delete | text=[#!ey].{,2} | in=document | program=<BROWSERS> | title=<MAIL_TITLE
 delete | text=.{1,3} | in=(?!edit|document|combo|field).* | program=<BROWSERS> | title=<MAIL_TITLES>
 delete | does=ctrl\+(-|minus|numsubtract) | program=excel\.exe|msaccess\.exe
 delete | does=<DELETE_KEYS> | program=<REMOTES>
-delete | plain= | label=(.*\n)?restore\W* | about=(?!.*\bminimi[sz]e\b).*
+delete | label=(.*\n)?(restore|wiederherstellen|restaurer|restaurar|ripristina)\W*
+     | about=(?!.*\b(mini|maxi|verklein|reduire|agrandir|riduci|ingrand)).* | in=(split )?button
 delete | label=(.*\n)?(format\w*|格式化?)\W* | program=<EXPLORER>|mmc\.exe
 move | does=ctrl\+[xyz]|alt\+(shift\+)?backspace | in=(?!edit|field).* | program=<EXPLORER>
 move | program=<EXPLORER>|<FILERS> | dialog=(?!left).* | does=<A_CLICK>|enter|space
@@ -6642,7 +6643,9 @@ overwrite | does=ctrl\+s | lost=yes | owned=
 overwrite | does=ctrl\+s | spared=yes | owned=
 overwrite | label=<SAVES> | spared=yes | owned= | program=(?!<BROWSERS>).*
 overwrite | does=ctrl\+s | bidden= | plain=
-overwrite | does=ctrl\+s | bidden= | program=<BROWSERS> | in=edit|combo box|spinner
+overwrite | does=ctrl\+s | bidden= | program=<BROWSERS> | in=edit|combo box|spinner|document
+send | program=<BROWSERS> | does=alt\+(shift\+)?[abcg-z]
+send | program=<BROWSERS> | control= | in= | does=enter | line=\?
 overwrite | does=ctrl\+s | bidden= | title=[*●•].*|.*[*●•]\W* | owned= | program=(?!<BROWSERS>).*
 overwrite | does=s | opened=<BAR_KEYS> | lost=yes
 overwrite | does=(shift\+)?f12|alt\+shift\+f2 | lost=yes | program=<EDITORS>
@@ -6971,6 +6974,9 @@ run | program=<BROWSERS> | title=downloads.* | does=<A_CLICK>|enter|space
 run | program=openwith\.exe | does=<A_CLICK>|enter|space | in=(split )?button
      | label=(?!(.*\n)?<LEAVING>$).+
 run | program=openwith\.exe | does=enter|(double|triple)_click
+run | title=(autoplay|automatische wiedergabe|lecture automatique|reproduccion automatica)\b.*
+     | does=<PRESSES>|enter|space | in=(list|menu) item|(split )?button
+     | control=(?!.*(folder|ordner|dossier|carpeta|no action|keine aktion|aucune|ninguna)).+
 run | program=<EXPLORER> | does=<A_CLICK>|enter|space | in=menu item | label=(.*\n)?.*(power ?shell
     |script host|python|java|node\b|command processor|bash|perl).*
 run | program=<EXPLORER> | does=<A_CLICK>|enter|space | in=menu item | opened=<A_CLICK>\((open with
