@@ -16064,7 +16064,7 @@ def turn(run: Run, loop: Loop) -> None:
             else:
                 deed = perform(run, act, seen)
             deed = loop.heard(deed, seen)
-            keep(run, act, deed, seen)
+            record_act(run, act, deed, seen)
             helped.append(deed.helped)
             end = end or deed.end
     except ToolError as error:  # no reply, or one without an act that can be done
@@ -16285,7 +16285,7 @@ def refuse_unseen(run: Run, act: Act, seen: Frame | None, now: Frame) -> None:
         refuse_replaced(run, act, seen, now)
 
 
-def keep(run: Run, act: Act, deed: Deed, look: Look) -> None:
+def record_act(run: Run, act: Act, deed: Deed, look: Look) -> None:
     """Puts a turn's act as the model said it, with what came of it, into journal and memory."""
     if act.name in PLANNER_TOOLS:
         return  # a plan has a record of its own
@@ -16302,19 +16302,19 @@ def keep(run: Run, act: Act, deed: Deed, look: Look) -> None:
     if ignored:
         result += f" ({ignored} further calls in the reply were not carried out: one call a turn)"
     record = ActionRecord(
-        act.call.name,
-        shown_args(given),
-        result,
-        look.screenshot,
-        act.said,
-        deed.changed,
-        deed.region,
-        act.reasoning,
-        act.args["evidence"] if act.name == "report_status" else "",
-        is_claim or None,
-        is_unproven or None,
-        deed.known,
-        act.way,
+        tool=act.call.name,
+        args=shown_args(given),
+        result=result,
+        screenshot=look.screenshot,
+        response_text=act.said,
+        changed=deed.changed,
+        region=deed.region,
+        reasoning=act.reasoning,
+        evidence=act.args["evidence"] if act.name == "report_status" else "",
+        claims=is_claim or None,
+        unproven=is_unproven or None,
+        known=deed.known,
+        way=act.way,
     )
     note_action(run, record, act)
 
@@ -17107,7 +17107,7 @@ class Chat(Loop):
             words = run.profile.vocabulary
             act = words.parse(ToolCall(words.tools[run.profile.opening], {}))
             seen = self.look_before(act)
-            keep(run, act, self.heard(perform(run, act, seen), seen), seen)
+            record_act(run, act, self.heard(perform(run, act, seen), seen), seen)
 
     def request(self, look: Look) -> Asking:
         self.reply = None
@@ -17594,7 +17594,7 @@ class Story(Loop):
         if answer is None:
             return
         deed = perform(run, answer, NO_LOOK)
-        keep(run, answer, deed, NO_LOOK)
+        record_act(run, answer, deed, NO_LOOK)
         self.notes.append(deed.result)
         if deed.end:
             raise End(deed.end)
