@@ -7624,11 +7624,10 @@ def does_and_label(attempt: Attempt) -> tuple[str, str]:
     names = [attempt.act.label]
     if attempt.program:
         names = [attempt.program.name]
-    if does.startswith("alt+"):  # Windows does not tell which button has that letter
+    if re.fullmatch(r"alt\+.", does):  # Windows does not tell which button has that letter
         buttons = [control.name for control in attempt.buttons]
         begin = [name for name in buttons if f" {does[4:]}" in f" {fold_label(name)}"]
         names = begin or [name for name in buttons if does[4:] in fold_label(name)]
-        does = "space" if len(begin) == 1 else does
     elif not opens and any(has_form("SHOWING", control.role) for control in attempt.known):
         entry = attempt.known[-1]
         names = [entry.name] if has_form("AN_ENTRY", f"{entry.role}: {entry.name}") else []
@@ -7844,8 +7843,6 @@ def facts_of_label(attempt: Attempt, window: Window, facts: Facts) -> Facts:
     }
     if len(called.split()) > 3 and is_in_task(called, attempt.task):
         known |= {"label": "", "called": ""}  # the person has said just this
-    if facts["does"] == "space" and keys_of(attempt.act).startswith("alt+"):
-        known["in"] = "button"  # whichever has the keyboard
     return known
 
 
@@ -8026,6 +8023,9 @@ def judged(attempt: Attempt, config: Config, apart: bool = False) -> Attempt:
         readings.append(facts_of(whole))
         if facts["control"] == "unnamed":  # it is nothing but a part
             del readings[0]
+    if re.fullmatch(r"alt\+.", facts["does"]) and facts["label"]:
+        # It may press the button of that letter, whichever control has the keyboard.
+        readings.append({**readings[-1], "does": "space", "in": "button"})
     risks: list[str] = []
     for known in readings:
         met = rules_met(RISKS, known)
@@ -9091,7 +9091,7 @@ def gate_controls(actuator: Actuator, attempt: Attempt) -> Attempt:
     if does in OPENERS:
         matters |= roles & ROW_ROLES
     # A letter with Alt presses a button that only its window can tell.
-    asks = matters or does.startswith("alt+")
+    asks = matters or re.fullmatch(r"alt\+.", does)
     told_by = attempt.reached if asks else [*filter(is_dialog, attempt.reached)]
     pastes = has_form("PASTES", does) or has_form("PASTES_LABEL", attempt.act.label)
     if attempt.front and (pastes or attempt.act.secret_names):
