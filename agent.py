@@ -4983,7 +4983,7 @@ WARNS .*(permanently|(can ?not|can't|never) be (undone|recovered|restored|revers
     |(will|is going to) be (deleted|removed|lost|gone|closed|erased|cancel+ed|wiped|reset|destroyed
     |sent|shared|submitted|charged|billed|published|transferred|replaced|overwritten)|for good\b
     |discard (all )?(\w+ )?changes|lose (all|your|access)|no (way|going) back|you (sign|agree
-    |accept the)\b|binding|unwiderruflich|nicht (ruckgangig|wiederhergestellt)|(wird
+    |accept the)\b|binding|unwiderruflich|endgultig|nicht (ruckgangig|wiederhergestellt)|(wird
     |werden) (\S+ ){,8}(geloscht|geschlossen|entfernt|storniert|gesendet|ubermittelt|verschickt
     |ubertragen|belastet|gebucht|uberschrieben|ersetzt)|(gehen|geht) (\S+ )?verloren|raderas
     |tas bort|forsvinner|slettes|mistes|verwijderd|usuniet\w*|smazan\w*|poistetaan|silinecek
@@ -5370,6 +5370,9 @@ def has_form(name: str, text: str) -> bool:
 # one behind = if nothing else is said, one before + if more is.
 COMMANDS = {
     "delete": """
+        kustuta, dzēst, izdzēst, trinti, ištrinti, obriši, izbriši, eyða, scrios, dileu, ezabatu,
+        esborra, fshij, изтрий, видалити, ลบ, xóa, hapus, padam, حذف, מחק, מחיקה, हटाएं, törlés,
+        șterge, διαγραφή,
         delete, erase, wipe, discard, remove, shred, purge, overwrite, revert, revoke, reset,
         unsubscribe, permanently, permanently delete, deletion, don't save, do not save, trash it,
         to trash, to bin, to recycle bin, empty bin, empty trash, empty recycle bin, empty folder,
@@ -5477,7 +5480,12 @@ COMMANDS = {
         发送, 上传, 重发, 发布, 发表, 分享
         übermitteln, =送信, を送信, すぐ送信, 予約する, アップロード, verzenden, versturen,
         verstuur, verzend, skicka,
-        odeslat, gönder, tümünü gönder, надіслати,
+        odeslat, gönder, tümünü gönder, надіслати, paylaş, yayınla, publicar, =partilhar, =delen,
+        =compartilhar, plaatsen, publiceren, publicera, =dela, publiser, offentliggør, =jaa,
+        julkaise, sdílet, zveřejnit, odoslať, zdieľať, zverejniť, elküld, megosztás, közzététel,
+        distribuie, publică, κοινοποίηση, δημοσίευση, поділитися, опублікувати, pošalji, podijeli,
+        podeli, objavi, изпрати, сподели, публикувай, 共有, 投稿, 公開, 공유, 게시, إرسال, مشاركة,
+        نشر, שלח, שתף, פרסם, gửi, chia sẻ, =đăng, bagikan, terbitkan, ส่ง, แชร์, โพสต์, 傳送, 發佈,
         보내기, =전송, 送信する, lähetä, küldés, trimite, kirim,
         qualquer pessoa com o link, qualquer pessoa com a ligação, każda osoba mająca link,
         bağlantıya sahip olan herkes, chiunque abbia il link, iedereen met de link,
@@ -5611,7 +5619,8 @@ LOOKING = {
         read, learn, more, fewer, details, info, information, help, about, next, previous, prev,
         refresh, reload, select, choose, first, last, newest, oldest, newer, older, latest, earlier,
         later, cheapest, lowest, highest, fastest, closest, related, similar, popular,
-        recommended, trending, featured, directions, wegbeschreibung, itinéraire, =vpřed, =vzad,
+        recommended, trending, featured, directions, wegbeschreibung, itinéraire, cómo llegar+, =vpřed,
+        =vzad,
         pane, sidebar, tray, history, past, play, listen,
         slideshow, options, specifications, results, summary, timeline, usage, navigation,
         subsection, columns
@@ -6125,7 +6134,7 @@ STATES \((ctrl|alt|shift|f\d)[^()]{,20}\)|, (on|off|stopped|running|paused|\d+ .
 # A task that wants what is there left as it is, or only to look at what becomes of it.
 LEFT_AS_IT_IS .*(\b((leave|keep) ((the|this|that|my) )?(\w+ )?(file|document|workbook|sheet
     |original|it|everything)\b[^.;:!?]{,20}\b(as (it|they) (is|are)|unchanged|untouched)
-    |(don't|do not|without) (\w+ )?(sav|overwrit)\w*|just to (see|look|try)
+    |(don't|do not|without) (\w+ )?(sav|overwrit)\w*|just (to (see|look|try)|for a (look|try))
     |lass\w* (das|die|den|es|alles)\b[^.;:!?]{,30}\b(so,? wie|unverandert)|ohne (\S+ ){,3}(zu
     \s)?speichern|nicht (ab|uber)?(speichern|gespeichert|schreiben)
     |nur (mal )?(zum )?(ansehen|anschauen|schauen|probe\w*)|(juste|seulement|simplement) pour voir
@@ -7251,6 +7260,7 @@ unknown | program=<MAILS> | acts= | label=(.*\n)?\w+ (category|kategorie)
 unknown | in=checkbox | control=<COUNTED> | about=(.*; )?<COUNTED>; (.*; )?<COUNTED>(; .*)?
 unknown | title=minecraft.* | in= | does=(shift\+)?[a-z]|space|up|down|left|right
 send | title=<MAPS> | program=<BROWSERS> | enters=yes | unsent= | in=edit|combo box
+answer | label=(.*\n)?(<BANNERS>)\W* | about=<COOKIES> | program=<BROWSERS>
 answer | program=<EDITORS> | about=.*\b(continu\w* search\w*|weitersuchen|suche fortsetzen)\b.*
 move | title=.*\b(google|bing|apple) (maps|karten)\b.* | does=drag | program=<BROWSERS>
      | in=custom|control | control=map|karte|carte|mapa|mappa|kart|kaart
