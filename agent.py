@@ -5619,9 +5619,8 @@ LOOKING = {
         read, learn, more, fewer, details, info, information, help, about, next, previous, prev,
         refresh, reload, select, choose, first, last, newest, oldest, newer, older, latest, earlier,
         later, cheapest, lowest, highest, fastest, closest, related, similar, popular,
-        recommended, trending, featured, directions, wegbeschreibung, itinéraire, cómo llegar+, =vpřed,
-        =vzad,
-        pane, sidebar, tray, history, past, play, listen,
+        recommended, trending, featured, directions, wegbeschreibung, itinéraire, cómo llegar+,
+        =vpřed, =vzad, pane, sidebar, tray, history, past, play, listen,
         slideshow, options, specifications, results, summary, timeline, usage, navigation,
         subsection, columns
         zeigen, anzeigen, ansehen, einblenden, ausblenden, suchen, suche, finden, filtern, filter,
