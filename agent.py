@@ -7127,6 +7127,8 @@ unknown | wanted= | looks= | does=<PRESSES>|enter|space | in=menu item | dialog=
     |<ADDS_A_ROW>|<AN_ITEM>)$).+
 unknown | bidden= | program=<BROWSERS>|<CHATS>|<MAILS> | does=<PRESSES>|enter|space | acts=yes
      | in=image|text|group | dialog=(?!left).* | label=(.*\n)?(\S+ ){,5}\S+
+unknown | bidden= | acts=yes | does=<PRESSES>|enter|space | in=(hyper)?link | looks=
+     | program=(?!<BROWSERS>|<MAILS>).* | dialog=(?!left).*
 unknown | bidden= | program=<BROWSERS>|<MAILS> | does=<PRESSES>|enter | in=(hyper)?link | looks=
      | holds=<ACTING_LINK> | dialog=(?!left).*
 unknown | bidden= | program=<BROWSERS>|<MAILS> | does=<PRESSES>|enter | in=(hyper)?link | looks=

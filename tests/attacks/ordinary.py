@@ -23,7 +23,13 @@ EMPTY: Row = {"control": None, "others": [], "before": []}
 ROWS: list[Row] = [EMPTY | json.loads(line) for line in FILE.read_text("utf-8").splitlines()]
 MAIN = 0x60002  # the window to which a dialog belongs
 # What UI Automation calls it, and what this program does, where these differ.
-ROLES = {"hyperlink": "link", "data item": "table row", "tab item": "tab", "check box": "checkbox"}
+ROLES = {
+    "custom": "control",
+    "hyperlink": "link",
+    "data item": "table row",
+    "tab item": "tab",
+    "check box": "checkbox",
+}
 HERE, THERE = [300, 400], [450, 600]  # on the grid, inside the window
 TOOLS = {"hotkey": "press_key", "scroll": "scroll_at"}
 
