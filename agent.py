@@ -183,6 +183,7 @@ class ModelError(AgentError):
 class ToolError(AgentError):
     """Refuses a call: the text is for the model, `kind` is the tool message's error.
 
+    A gate's kind is any word of its own; those that a model gets an advice for stand in _ADVICE.
     An `advice` is told in the place of the text and of what its kind advises.
     """
 
@@ -216,7 +217,8 @@ GRID = 1000
 
 # The settings of the hotkeys, and what is tried of each, one after the other, where another program
 # has that of the setting. None is a character on any keyboard, nor a key of Windows, of Office or
-# of graphics drivers. _watch() says what each does.
+# of graphics drivers. _watch() says what each does; another one needs a setting in ABOUT, a row
+# here, a branch there, and a line in the README's "Stop it".
 HOTKEYS = {
     "stop_hotkey": ("ctrl+alt+shift+backspace", "ctrl+shift+win+backspace"),
     "pause_hotkey": ("ctrl+alt+shift+insert", "ctrl+shift+win+insert"),
@@ -4326,8 +4328,8 @@ _TELLING = frozenset(
 _WORD_OF_NAME = re.compile(r"[A-Z]?[a-z0-9]+")
 # What only describes: a control, a scale.
 _DESCRIBING = frozenset("element name label system length".split())
-# But for what an act does anyway, whatever that is called, and for what says nothing. Acts that are
-# not here change nothing by themselves.
+# But for what an act does anyway, whatever that is called, and for what says nothing. An act that
+# clicks, types or turns the wheel and is not here does nothing anyway.
 _AS_DONE = {
     **dict.fromkeys(("click", "click_here"), "left 1 1.0 single"),
     "double_click": "left 2 2.0 double",
@@ -4340,6 +4342,7 @@ _AS_DONE = {
     "scroll_up": "up",
     **dict.fromkeys("scroll_here scroll_at scroll hscroll move type_text".split(), ""),
 }
+_TAKEN = frozenset("key text ticks start".split())  # by what acts on the desktop
 _UNSAID: tuple[object, ...] = (None, "", [], {})
 
 
@@ -4446,7 +4449,8 @@ class Vocabulary:
             if made != [False]:  # which is as if it had not been said
                 values[argument] = Coordinate(*made) if len(made) > 1 else made[0]
         takes = [*chain(*shown.values())]
-        unfit = by_model and tool.name in _AS_DONE and self.unfit(tool.name, given, takes)
+        moves = tool.clicks or tool.name in _AS_DONE or not _TAKEN.isdisjoint(tool.takes)
+        unfit = by_model and moves and self.unfit(tool.name, given, takes)
         if unfit:
             raise ReplyError(
                 f"{call.name} takes no {unfit!r:.60}: leave it out, or call what does that.",
@@ -6534,7 +6538,8 @@ def rules_of(table: str) -> list[Rule]:
 ####################################################################################################
 
 
-# Each risk and its rules, one of which must hold; those of COMMANDS by their labels besides. Each
+# Each risk and its rules, one of which must hold; those of COMMANDS by their labels besides. Its
+# sentence stands in RISKS_MEAN; what is not known, or not asked after all, in the room Lines. Each
 # pattern of a rule has to fit its fact whole; an empty alternative is a fact that Windows does not
 # tell. In lists of mails each letter is a command; in terminals a right click pastes.
 RISKS = rules_of(r"""
@@ -9290,9 +9295,9 @@ def _watch(
                 name, chord = [*hotkeys.items()][message.wParam]
                 if name == "stop_hotkey":
                     stop.set(chord)
-                elif stop.paused not in ("", IN_USE):
+                elif name == "pause_hotkey" and stop.paused not in ("", IN_USE):
                     stop.paused = ""
-                else:  # a pause that would end by itself becomes the person's, too
+                elif name == "pause_hotkey":  # one that would end by itself becomes the person's
                     stop.paused = f"until {chord} is pressed again"
             with suppress(Win32Error):  # there is no mouse while the desktop is locked
                 screen = actuator.desktop.screen()
@@ -14709,7 +14714,10 @@ class Screens(deque[tuple[Rect, bytes]]):
 
 @dataclass(kw_only=True)
 class Progress(StateRecord):
-    """Holds all that changes in a run; by its counters every turn makes progress or ends it."""
+    """Holds all that changes in a run; by its counters every turn makes progress or ends it.
+
+    What a resumed run needs is a field of StateRecord, which the journal keeps.
+    """
 
     # A journal keeps the fields of StateRecord, with which a resumed run goes on, and not these.
     task: str = ""

@@ -240,6 +240,9 @@ class Everywhere(unittest.TestSuite):
             else:
                 result.addSuccess(case)
             result.stopTest(case)
+        if self.how == "--work-part":
+            part = f"Of {len(PARTS)} modules only a part was tried; python -m tests NAME tries one whole."
+            print(f"\n{part}", file=sys.stderr)
         return result
 
 

@@ -1,7 +1,7 @@
 """What the program does with fixed cases at five seams, so that no change of behaviour goes unseen.
 
-    python -m tests.kept               names the cases that came to something else; at a console it shows how they
-                                       differ and asks before it writes tests/data/kept.json anew
+    python -m tests.kept               names the cases that came to something else and shows how they differ; it writes
+                                       tests/data/kept.json anew, at a console after a question
     python -m tests.kept NAME ...      shows and writes those alone whose name has one of these in it ("runs planner")
     python -m tests.kept --print SEAM  prints what comes of each case of runs, demos, lines, replies or verdicts
 
@@ -706,11 +706,11 @@ def differences(cases: list[str]) -> Iterator[str]:
 
 
 def keep(names: list[str]) -> None:
-    """Names what came to something else, shows it where somebody looks, and writes what is to be kept."""
+    """Names what came to something else, shows it, and writes what is to be kept."""
     cases = [case for case in differing() if not names or any(name in case for name in names)]
     print("\n".join(cases) or "Nothing differs.")
     asked = sys.stdin is not None and sys.stdin.isatty()
-    if cases and (names or asked):
+    if cases:
         try:
             print("\n".join(differences(cases)))
         except (OSError, subprocess.CalledProcessError) as error:

@@ -151,6 +151,17 @@ class ATool(AddingCase):
         self.assertEqual(code, 0, said)
         self.assertNotIn("quadruple_click", str(records))
 
+    def test_an_argument_by_which_another_act_is_meant_is_refused_as_of_any_tool(self) -> None:
+        copy = with_all_rows()
+        words = copy.PROFILES["planner"].vocabulary
+        given = {"element_name": "Notes", "position": [5, 5]}
+        call = copy.ToolCall("quadruple_click_element", given)
+        self.assertEqual(words.parse(call, by_model=True).name, "quadruple_click")
+        for name, value in (("button", "right"), ("hold", "shift"), ("times", 2)):
+            other = copy.ToolCall("quadruple_click_element", {**given, name: value})
+            with self.assertRaisesRegex(copy.ReplyError, f"takes no '{name}'"):
+                words.parse(other, by_model=True)
+
 
 class AProfile(AddingCase):
     def test_a_sixth_profile_is_a_row_of_data_and_is_named_where_they_are_listed(self) -> None:

@@ -168,7 +168,9 @@ class Names(unittest.TestCase):
         for room in ("Tools", "Hands", "Profiles", "Risks", "Facts"):
             self.assertIn(f'"{room}"', README)
             self.assertIn(f"\n# {room} - ", source)
-        for table in ("TOOLS", "HANDS", "PROFILES", "WIN32", "GRAMMARS", "EXTRA_TOOLS"):
+        for table in (
+            "TOOLS HANDS PROFILES WIN32 GRAMMARS EXTRA_TOOLS ABOUT OUTCOMES RISKS _SERVERS".split()
+        ):
             self.assertIn(f"`{table}`", README)
             self.assertTrue(hasattr(agent, table), table)
 

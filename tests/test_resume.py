@@ -141,7 +141,8 @@ class SameState(EngineCase):
         own = {spec.name for spec in fields(agent.Progress)}
         # The task and its first turn stand in another record, the memory's actions in theirs; a wait that was
         # interrupted begins anew, since nobody waited meanwhile.
-        self.assertEqual(own - kept - UNKEPT, {"task", "memory", "waiting_since", "first"})
+        why = "a field that a resumed run needs goes into StateRecord, another one into UNKEPT"
+        self.assertEqual(own - kept - UNKEPT, {"task", "memory", "waiting_since", "first"}, why)
 
     def test_a_next_task_has_the_plan_of_the_one_before_and_none_of_its_checks(self) -> None:
         trial = self.trial(lambda request: PLAN)
