@@ -6096,8 +6096,9 @@ COOKIES .*\b((respe[ck]t\w*|value|care about|schatzen) (ihre|deine|your|votre|tu
     |datenschutz\w*|tracking
     |einwilligung\w*|informasjonskapsler|evast\w+|kapsler|gallet\w*|soubory cookie|ciasteczk\w*
     |cerez\w*)\b.*
-# What answers a banner, as one about cookies; said where nothing tells of cookies, it has one more.
-BANNER_WORDS ((accept|allow|agree|reject
+# What answers a banner, as one about cookies: no word begins that is none of these. Said where
+# nothing tells of cookies, it has one more.
+BANNER_WORDS (?!.*\b(?!(accept|allow|agree|reject
     |decline|refuse|deny|only|necessary|essential|required|additional|optional|selected|selection
     |all|and|continue|close|cookies?|alles?|nur|notwendige\w*|erforderliche|essenzielle|auswahl
     |ablehnen|akzeptieren|zulassen|erlauben|annehmen|zustimmen|tout|toutes?|les|accepter|refuser
@@ -6106,9 +6107,8 @@ BANNER_WORDS ((accept|allow|agree|reject
     |godkann|hyvaksy|without|accepting|ohne|zustimmung|weiter|einwilligung|senza|accettare|sin
     |continuar
     |hylkaa|kaikki|prijmout|odmitnout|vse|elfogadom|elutasitom|osszes|accept[ao]|refuz[ao]|toate
-    |kabul et
-    |reddet|tumunu|aceitar|recusar|rejeitar|tudo|todos|accetta|nodvendige|noodzakelijke|accepteren
-    |weigeren|et|e|y|en|continua|continuer?)\W*)+
+    |kabul|reddet|tumunu|aceitar|recusar|rejeitar|tudo|todos|nodvendige|noodzakelijke|accepteren
+    |weigeren|et|e|y|en|continua)\b)\w)\w.*
 BANNERS (?=.*\b(all|only|necessary|essential|required|additional|alles?|nur|notwendige\w*
     |essenzielle|tout|toutes?|todo|todas|todos|tudo|tutti|tutto|wszystk\w*|alla|kaikki|vse|vsechn\w+
     |osszes|toate
@@ -14012,7 +14012,7 @@ REACH = 120  # pixels of a picture to each side of a target
 POINTER_REACH = 24
 NAMED_MOST = 20  # changes in a window that its names may account for
 # What shows a time of day and nothing else.
-CLOCK = re.compile(r"\W*\d{1,2}(:\d{2}){1,2}\W*([ap]\.?m\.?)?\W*", re.IGNORECASE)
+CLOCK = re.compile(r"\W*\d{1,2}(:\d{2}){1,2}(\W*[ap]\.?m\.?)?\W*", re.IGNORECASE)
 
 
 def places_of(act: Act) -> Sequence[Coordinate | None]:

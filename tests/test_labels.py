@@ -80,6 +80,11 @@ class Labels(unittest.TestCase):
         ):
             self.assertEqual(agent.is_in_task(said, task, run), names, (said, task))
 
+    def test_a_long_label_of_words_that_answer_a_banner_is_read_at_once(self) -> None:
+        for word in ("alle", "continue", "accepter", "e e", "zustimmung"):
+            label = f"Accept all {f'{word} ' * 30}and pay"
+            self.assertFalse(is_wrong({"label": label, "risk": "pay", "program": "chrome.exe"}))
+
     def test_the_corpus_is_large_and_names_its_sources(self) -> None:
         self.assertGreaterEqual(len(labels("ordinary")), 300)
         self.assertGreaterEqual(len(labels("risky")), 150)
