@@ -6353,23 +6353,30 @@ def is_in_task(said: str, task: str, behind: Collection[str] = ()) -> bool:
     if len(said) < 3 and not said.isdigit():
         return False
     words: list[str] = []
-    forbidden: list[bool] = []
-    for sentence in re.split(r"(?<=[.;!?])\s", task.lower().replace("’", "'")):
-        there = [word.strip("\"'`“”„‚‘,;:!?().#") for word in sentence.split()]
-        forbids = not FORBIDDING.isdisjoint(there)
-        kept = [word for word in there if word and not (behind and word in ARTICLES)]
-        words += kept
-        forbidden += [forbids] * len(kept)
-    # What ends a word there does so here; what is all signs, as the dots of "cd ..", stays.
-    wanted = [word.rstrip(",;:!?.") or word for word in said.replace("’", "'").split()]
-    if not wanted:
-        return False
+    bare: list[str] = []  # the same without signs
+    sentences: list[int] = []  # of each the number of its sentence
+    forbidden = set()
+    for number, sentence in enumerate(re.split(r"(?<=[.;!?])\s", task.lower().replace("’", "'"))):
+        for word in sentence.split():
+            core = word.strip("\"'`“”„‚‘,;:!?().#") or word
+            if core in FORBIDDING:
+                forbidden.add(number)
+            if not (behind and core in ARTICLES):
+                words.append(word)
+                bare.append(core)
+                sentences.append(number)
+    # What ends a word there may do so here, but no other sign: "del a?" is more than "del a".
+    wanted = said.replace("’", "'").split()
     for verb in behind or [""]:
-        named = verb.split() + wanted
-        for first, word in enumerate(words):
+        named = verb.split() + [word.rstrip(",;:!?.") or word for word in wanted]
+        for first, core in enumerate(bare if wanted else ()):
             last = first + len(named)
-            is_there = word == named[0] and words[first:last] == named
-            if is_there and not any(forbidden[first:last]):
+            if core != named[0] or bare[first:last] != named:
+                continue
+            begins = last - len(wanted)  # in the sentence of its verb
+            is_there = all(map(str.__contains__, words[begins:last], wanted))
+            is_there &= sentences[first] == sentences[begins]
+            if is_there and forbidden.isdisjoint(sentences[first:last]):
                 return True
     return False
 

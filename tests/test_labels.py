@@ -69,6 +69,9 @@ class Labels(unittest.TestCase):
             ("...", "Write: Hello", False),
             ("   ", "Write: Hello", False),
             ("notepad", "Do not open notepad. Look at the screen", False),
+            ("del report?", "Run del report in the terminal", False),
+            ("format c:", "Run format c: in the terminal", True),
+            ("rm -rf foo", "Run rm -rf . foo", False),
         ):
             self.assertEqual(agent.is_in_task(said, task), names, (said, task))
         run = ["run", "start"]
@@ -77,6 +80,8 @@ class Labels(unittest.TestCase):
             ("del *.*", "Run del *.tmp", False),
             ("the report", "Start the report", False),  # no command begins with an article
             ("shutdown /s", "Run ipconfig. Shutdown /s is not wanted", False),
+            ("cmd", "See how long it can run. Cmd is a program", False),
+            ("cd ..", "Run cd .. there", True),
         ):
             self.assertEqual(agent.is_in_task(said, task, run), names, (said, task))
 
