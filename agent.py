@@ -8628,7 +8628,7 @@ class Hands:
     def _move(self, point: Point) -> None:
         self.refuse_gap(point)
         self._ready(None, begins=False)  # who only moved the mouse has begun nothing
-        self.aim = point
+        self.aim = Point(*point)  # a new one, by which a watcher tells this move from others
         self.desktop.move(point)
         self._mouse_at = self.desktop.cursor()
 
@@ -9238,6 +9238,7 @@ def _watch(
     stop = actuator.stop
     message = MSG()
     here = Point(0, 0)  # a corner, so that a mouse that lies in one when it begins is no throw
+    reached = None  # where the program had put the mouse, once it was seen there
     try:
         # The look makes the thread's message queue, without which Wine freezes at a hotkey.
         api.PeekMessageW(byref(message), None, 0, 0, PM_NOREMOVE)
@@ -9268,10 +9269,13 @@ def _watch(
                     Rect(left, top, CORNER_PX, CORNER_PX)
                     for left, top in ((0, 0), (screen.left, screen.top))
                 ]
-                # A mouse that was there before is no throw, nor is the program's own click.
+                # A mouse that was there before is no throw, nor is the program's own click, but
+                # coming back to that is.
                 inside = [any(corner.contains(at) for corner in corners) for at in (before, here)]
-                if inside == [False, True] and here != actuator.aim:
+                aim = actuator.aim
+                if inside == [False, True] and (here != aim or aim is reached):
                     stop.set("the mouse in the corner")
+                reached = aim if here == aim else reached
     except Exception as error:  # whatever it is: nothing is done without a watcher
         stop.set(f"the watch over hotkeys and mouse was lost ({error})")
     finally:
