@@ -1507,13 +1507,12 @@ class RunRecord(Record, kind="run"):
     # Whether no person wrote the task, which then permits nothing, however it is resumed.
     by_client: bool = False
     config: JsonDict = field(default_factory=dict)
+    is_next: bool | None = None  # whether it is the run's next task, which may have the same words
 
 
 @dataclass
 class ResumeRecord(RunRecord, kind="resume"):
     """Goes on with a run, or begins its next task."""
-
-    is_next: bool | None = None  # whether it does the latter, which may have the same words
 
 
 @dataclass
@@ -14711,8 +14710,7 @@ class Progress(StateRecord):
     def take(self, record: Record) -> None:
         # Goes on to where this record was written.
         latest = max(self.turn, record.turn)
-        is_next = getattr(record, "is_next", None)
-        if isinstance(record, RunRecord) and (is_next or record.task != self.task):
+        if isinstance(record, RunRecord) and (record.is_next or record.task != self.task):
             if self.task:
                 earlier = MemorySnapshot(f"An earlier task: {self.task}")
                 self.memory = self.memory.apply_compression(earlier)
@@ -21102,7 +21100,7 @@ class Terminal:
                 elif isinstance(record, IntentRecord):
                     done = record.way or done
                 elif isinstance(record, RunRecord):
-                    done = done if record.task == task else 0
+                    done = 0 if record.is_next or record.task != task else done
             way = way_for(root, task) if gone else None
             if not way or way.folder.name != gone:  # which has other steps
                 return None
@@ -23773,9 +23771,9 @@ def begin_records(run: Run, told: Iterable[str], resumed: bool, is_next: bool) -
     logger.say(f"agent.py {__version__}, profile {name}, model {model}", 2)
     logger.tell(Section("INITIALIZATION"))
     logger.say(f"TASK: {task}\n{run.config}", 2)
-    kind = partial(ResumeRecord, is_next=is_next or None) if resumed else RunRecord
-    settings = asdict(run.config)
-    written = logger.tell(kind(__version__, name, model, task, run.actuator.by_client, settings))
+    kind = ResumeRecord if resumed else RunRecord
+    begun = (__version__, name, model, task, run.actuator.by_client, asdict(run.config))
+    written = logger.tell(kind(*begun, is_next or None))
     lines = [f"Task: {task}", f"Model {model}; all of it is kept in {logger.folder}.", *told]
     if run.profile.loop == "native" or run.grammar:
         asked_in = grammar_name(run.grammar)
