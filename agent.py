@@ -13145,10 +13145,12 @@ AREA_LEAST = 32  # pixels to a side: less is a mistake, such as 0,0,1,1 for 0.0,
 
 
 def resolve_area(config: Config, desktop: Desktop) -> Rect:
-    """Returns the working area in pixels; raises ConfigError."""
+    """Returns the working area in pixels; raises ConfigError and Win32Error."""
     setting = config.area
     primary = desktop.monitor_at(Point(0, 0))
     full = desktop.screen()
+    if not primary.width:  # while monitors are changed
+        raise Win32Error("Windows tells of no primary monitor; connect a display.")
     if setting in ("primary", "all"):
         return primary if setting == "primary" else full
     numbers = [float(number) for number in setting.split(",")]  # four, as Config has seen to it
