@@ -7637,12 +7637,9 @@ def has_lost(attempt: Attempt, window: Window) -> bool:
         kept = [word for word in words if word in after or word in typed.own]
         if len(kept) * 2 < len(words):
             return True
-        # What else was there is not this program's.
-        if (
-            after != before
-            and before.strip() not in typed.own
-            and place[:2] in (typed.strange or ())
-        ):
+        # What else was there is not this program's; before a task's first act all is of before.
+        is_strange = typed.strange is None or place[:2] in typed.strange
+        if after != before and before.strip() not in typed.own and is_strange:
             task = re.sub(PATTERNS["QUOTED"], "it", attempt.task or attempt.client_task)
             clauses = re.split(PATTERNS["CLAUSES"], task)
             names = [*re.split(" [-–—] ", place[1])[:-1], place[1]]
@@ -22625,7 +22622,7 @@ def ask_about_table(run: Run, table: Table) -> None:
     found: dict[str, list[str]] = {}
     foreseen = set()
     config = replace(run.config, dry_run=True, controls="off")  # nothing is looked at, nor done
-    hands = replace(run.actuator, config=config, typed=Typed())
+    hands = replace(run.actuator, config=config, typed=Typed(strange=frozenset()))
     steps = []
     for step in table.steps:
         there = field_of(run, step)

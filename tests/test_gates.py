@@ -309,6 +309,24 @@ class Confirmation(GateCase):
         titles = [question.count(stage.world.window.title) for question in asked]
         self.assertEqual(titles, [1, 1], asked)
 
+    def test_what_the_task_before_typed_into_is_not_saved_unasked_by_the_first_act_of_the_next(
+        self,
+    ) -> None:
+        stage = Stage()
+        stage.actuator.task = "Write hello in a new window"
+        stage.world.window = Foreground("important.txt - Notepad", path="C:\\notepad.exe")
+        handle, place = stage.world.window.handle, Rect(110, 110, 9, 9)
+        field = agent.Control("Text", "document", place, "OF YEARS", focused=True, window=handle)
+        for text in ("OF YEARS", "helloOF YEARS"):
+            known = replace(field, value=text)
+            stage.desktop.control_source = agent.KnownControls([known])
+            if text == field.value:
+                stage.do("type_text", text="hello")
+        typed = stage.actuator.typed
+        for strange in (typed.strange, None):  # of the same task, of the next one
+            stage.actuator.typed = replace(typed, strange=strange)
+            self.refused(stage, "not_allowed", r"\w", "press_key", key="ctrl+s")
+
     def test_an_act_of_which_nothing_was_sent_changes_nothing_of_what_is_known(self) -> None:
         stage = Stage()
         moved = agent.ToolError("The person moved the mouse.")
