@@ -3535,10 +3535,10 @@ PARTS = frozenset("text, image, group, pane, control, thumb".split(", "))
 def _with_holder(element: AutomationElement, control: Control, end: float) -> Control:
     # With what can be pressed around what may only be a part of it, and whether it is of a search.
     is_part = control.role in PARTS
+    if not (is_part or element._text("aria role")):
+        return control
     with suppress(Win32Error):  # it is there all the same
         for around in islice(_in_a_row(element.step("Parent"), "Parent"), HIDDEN_MOST):
-            if not (is_part or element._text("aria role")):
-                break
             _in_time(end)
             holder = around.control()
             if holder.finds:
