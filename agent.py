@@ -13146,7 +13146,7 @@ def resolve_area(config: Config, desktop: Desktop) -> Rect:
     setting = config.area
     primary = desktop.monitor_at(Point(0, 0))
     full = desktop.screen()
-    if not primary.width:  # while monitors are changed
+    if not primary.width and (setting == "primary" or "." in setting):  # monitors are changed
         raise Win32Error("Windows tells of no primary monitor; connect a display.")
     if setting in ("primary", "all"):
         return primary if setting == "primary" else full
