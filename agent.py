@@ -1509,13 +1509,12 @@ class RunRecord(Record, kind="run"):
     # Whether no person wrote the task, which then permits nothing, however it is resumed.
     by_client: bool = False
     config: JsonDict = field(default_factory=dict)
+    is_next: bool | None = None  # whether it is the run's next task, which may have the same words
 
 
 @dataclass
 class ResumeRecord(RunRecord, kind="resume"):
     """Goes on with a run, or begins its next task."""
-
-    is_next: bool | None = None  # whether it does the latter, which may have the same words
 
 
 @dataclass
@@ -3538,10 +3537,10 @@ PARTS = frozenset("text, image, group, pane, control, thumb".split(", "))
 def _with_holder(element: AutomationElement, control: Control, end: float) -> Control:
     # With what can be pressed around what may only be a part of it, and whether it is of a search.
     is_part = control.role in PARTS
+    if not (is_part or element._text("aria role")):
+        return control
     with suppress(Win32Error):  # it is there all the same
         for around in islice(_in_a_row(element.step("Parent"), "Parent"), HIDDEN_MOST):
-            if not (is_part or element._text("aria role")):
-                break
             _in_time(end)
             holder = around.control()
             if holder.finds:
@@ -6113,8 +6112,9 @@ COOKIES .*\b((respe[ck]t\w*|value|care about|schatzen) (ihre|deine|your|votre|tu
     |datenschutz\w*|tracking
     |einwilligung\w*|informasjonskapsler|evast\w+|kapsler|gallet\w*|soubory cookie|ciasteczk\w*
     |cerez\w*)\b.*
-# What answers a banner, as one about cookies; said where nothing tells of cookies, it has one more.
-BANNER_WORDS ((accept|allow|agree|reject
+# What answers a banner, as one about cookies: no word begins that is none of these. Said where
+# nothing tells of cookies, it has one more.
+BANNER_WORDS (?!.*\b(?!(accept|allow|agree|reject
     |decline|refuse|deny|only|necessary|essential|required|additional|optional|selected|selection
     |all|and|continue|close|cookies?|alles?|nur|notwendige\w*|erforderliche|essenzielle|auswahl
     |ablehnen|akzeptieren|zulassen|erlauben|annehmen|zustimmen|tout|toutes?|les|accepter|refuser
@@ -6123,9 +6123,8 @@ BANNER_WORDS ((accept|allow|agree|reject
     |godkann|hyvaksy|without|accepting|ohne|zustimmung|weiter|einwilligung|senza|accettare|sin
     |continuar
     |hylkaa|kaikki|prijmout|odmitnout|vse|elfogadom|elutasitom|osszes|accept[ao]|refuz[ao]|toate
-    |kabul et
-    |reddet|tumunu|aceitar|recusar|rejeitar|tudo|todos|accetta|nodvendige|noodzakelijke|accepteren
-    |weigeren|et|e|y|en|continua|continuer?)\W*)+
+    |kabul|reddet|tumunu|aceitar|recusar|rejeitar|tudo|todos|nodvendige|noodzakelijke|accepteren
+    |weigeren|et|e|y|en|continua)\b)\w)\w.*
 BANNERS (?=.*\b(all|only|necessary|essential|required|additional|alles?|nur|notwendige\w*
     |essenzielle|tout|toutes?|todo|todas|todos|tudo|tutti|tutto|wszystk\w*|alla|kaikki|vse|vsechn\w+
     |osszes|toate
@@ -6371,23 +6370,30 @@ def is_in_task(said: str, task: str, behind: Collection[str] = ()) -> bool:
     if len(said) < 3 and not said.isdigit():
         return False
     words: list[str] = []
-    forbidden: list[bool] = []
-    for sentence in re.split(r"(?<=[.;!?])\s", task.lower().replace("’", "'")):
-        there = [word.strip("\"'`“”„‚‘,;:!?().#") for word in sentence.split()]
-        forbids = not FORBIDDING.isdisjoint(there)
-        kept = [word for word in there if word and not (behind and word in ARTICLES)]
-        words += kept
-        forbidden += [forbids] * len(kept)
-    # What ends a word there does so here; what is all signs, as the dots of "cd ..", stays.
-    wanted = [word.rstrip(",;:!?.") or word for word in said.replace("’", "'").split()]
-    if not wanted:
-        return False
+    bare: list[str] = []  # the same without signs
+    sentences: list[int] = []  # of each the number of its sentence
+    forbidden = set()
+    for number, sentence in enumerate(re.split(r"(?<=[.;!?])\s", task.lower().replace("’", "'"))):
+        for word in sentence.split():
+            core = word.strip("\"'`“”„‚‘,;:!?().#") or word
+            if core in FORBIDDING:
+                forbidden.add(number)
+            if not (behind and core in ARTICLES):
+                words.append(word)
+                bare.append(core)
+                sentences.append(number)
+    # What ends a word there may do so here, but no other sign: "del a?" is more than "del a".
+    wanted = said.replace("’", "'").split()
     for verb in behind or [""]:
-        named = verb.split() + wanted
-        for first, word in enumerate(words):
+        named = verb.split() + [word.rstrip(",;:!?.") or word for word in wanted]
+        for first, core in enumerate(bare if wanted else ()):
             last = first + len(named)
-            is_there = word == named[0] and words[first:last] == named
-            if is_there and not any(forbidden[first:last]):
+            if core != named[0] or bare[first:last] != named:
+                continue
+            begins = last - len(wanted)  # in the sentence of its verb
+            is_there = all(map(str.__contains__, words[begins:last], wanted))
+            is_there &= sentences[first] == sentences[begins]
+            if is_there and forbidden.isdisjoint(sentences[first:last]):
                 return True
     return False
 
@@ -7673,12 +7679,9 @@ def has_lost(attempt: Attempt, window: Window) -> bool:
         kept = [word for word in words if word in after or word in typed.own]
         if len(kept) * 2 < len(words):
             return True
-        # What else was there is not this program's.
-        if (
-            after != before
-            and before.strip() not in typed.own
-            and place[:2] in (typed.strange or ())
-        ):
+        # What else was there is not this program's; before a task's first act all is of before.
+        is_strange = typed.strange is None or place[:2] in typed.strange
+        if after != before and before.strip() not in typed.own and is_strange:
             task = re.sub(PATTERNS["QUOTED"], "it", attempt.task or attempt.client_task)
             clauses = re.split(PATTERNS["CLAUSES"], task)
             names = [*re.split(" [-–—] ", place[1])[:-1], place[1]]
@@ -8666,7 +8669,7 @@ class Hands:
     def _move(self, point: Point) -> None:
         self.refuse_gap(point)
         self._ready(None, begins=False)  # who only moved the mouse has begun nothing
-        self.aim = point
+        self.aim = Point(*point)  # a new one, by which a watcher tells this move from others
         self.desktop.move(point)
         self._mouse_at = self.desktop.cursor()
 
@@ -9278,6 +9281,7 @@ def _watch(
     stop = actuator.stop
     message = MSG()
     here = Point(0, 0)  # a corner, so that a mouse that lies in one when it begins is no throw
+    reached = None  # where the program had put the mouse, once it was seen there
     try:
         # The look makes the thread's message queue, without which Wine freezes at a hotkey.
         api.PeekMessageW(byref(message), None, 0, 0, PM_NOREMOVE)
@@ -9308,10 +9312,13 @@ def _watch(
                     Rect(left, top, CORNER_PX, CORNER_PX)
                     for left, top in ((0, 0), (screen.left, screen.top))
                 ]
-                # A mouse that was there before is no throw, nor is the program's own click.
+                # A mouse that was there before is no throw, nor is the program's own click, but
+                # coming back to that is.
                 inside = [any(corner.contains(at) for corner in corners) for at in (before, here)]
-                if inside == [False, True] and here != actuator.aim:
+                aim = actuator.aim
+                if inside == [False, True] and (here != aim or aim is reached):
                     stop.set("the mouse in the corner")
+                reached = aim if here == aim else reached
     except Exception as error:  # whatever it is: nothing is done without a watcher
         stop.set(f"the watch over hotkeys and mouse was lost ({error})")
     finally:
@@ -13182,10 +13189,12 @@ AREA_LEAST = 32  # pixels to a side: less is a mistake, such as 0,0,1,1 for 0.0,
 
 
 def resolve_area(config: Config, desktop: Desktop) -> Rect:
-    """Returns the working area in pixels; raises ConfigError."""
+    """Returns the working area in pixels; raises ConfigError and Win32Error."""
     setting = config.area
     primary = desktop.monitor_at(Point(0, 0))
     full = desktop.screen()
+    if not primary.width and (setting == "primary" or "." in setting):  # monitors are changed
+        raise Win32Error("Windows tells of no primary monitor; connect a display.")
     if setting in ("primary", "all"):
         return primary if setting == "primary" else full
     numbers = [float(number) for number in setting.split(",")]  # four, as Config has seen to it
@@ -14059,7 +14068,7 @@ REACH = 120  # pixels of a picture to each side of a target
 POINTER_REACH = 24
 NAMED_MOST = 20  # changes in a window that its names may account for
 # What shows a time of day and nothing else.
-CLOCK = re.compile(r"\W*\d{1,2}(:\d{2}){1,2}\W*([ap]\.?m\.?)?\W*", re.IGNORECASE)
+CLOCK = re.compile(r"\W*\d{1,2}(:\d{2}){1,2}(\W*[ap]\.?m\.?)?\W*", re.IGNORECASE)
 
 
 def places_of(act: Act) -> Sequence[Coordinate | None]:
@@ -14750,8 +14759,7 @@ class Progress(StateRecord):
     def take(self, record: Record) -> None:
         # Goes on to where this record was written.
         latest = max(self.turn, record.turn)
-        is_next = getattr(record, "is_next", None)
-        if isinstance(record, RunRecord) and (is_next or record.task != self.task):
+        if isinstance(record, RunRecord) and (record.is_next or record.task != self.task):
             if self.task:
                 earlier = MemorySnapshot(f"An earlier task: {self.task}")
                 self.memory = self.memory.apply_compression(earlier)
@@ -21141,7 +21149,7 @@ class Terminal:
                 elif isinstance(record, IntentRecord):
                     done = record.way or done
                 elif isinstance(record, RunRecord):
-                    done = done if record.task == task else 0
+                    done = 0 if record.is_next or record.task != task else done
             way = way_for(root, task) if gone else None
             if not way or way.folder.name != gone:  # which has other steps
                 return None
@@ -22664,7 +22672,7 @@ def ask_about_table(run: Run, table: Table) -> None:
     found: dict[str, list[str]] = {}
     foreseen = set()
     config = replace(run.config, dry_run=True, controls="off")  # nothing is looked at, nor done
-    hands = replace(run.actuator, config=config, typed=Typed())
+    hands = replace(run.actuator, config=config, typed=Typed(strange=frozenset()))
     steps = []
     for step in table.steps:
         there = field_of(run, step)
@@ -23812,9 +23820,9 @@ def begin_records(run: Run, told: Iterable[str], resumed: bool, is_next: bool) -
     logger.say(f"agent.py {__version__}, profile {name}, model {model}", 2)
     logger.tell(Section("INITIALIZATION"))
     logger.say(f"TASK: {task}\n{run.config}", 2)
-    kind = partial(ResumeRecord, is_next=is_next or None) if resumed else RunRecord
-    settings = asdict(run.config)
-    written = logger.tell(kind(__version__, name, model, task, run.actuator.by_client, settings))
+    kind = ResumeRecord if resumed else RunRecord
+    begun = (__version__, name, model, task, run.actuator.by_client, asdict(run.config))
+    written = logger.tell(kind(*begun, is_next or None))
     lines = [f"Task: {task}", f"Model {model}; all of it is kept in {logger.folder}.", *told]
     if run.profile.loop == "native" or run.grammar:
         asked_in = grammar_name(run.grammar)

@@ -138,7 +138,7 @@ ROWS = (
     ("text-typed", "Evidence", "a text that a task bids has to be typed or shown", "rulings_on_typing", "if wanted in shown:", "if True:"),
     ("idle-acts", "Proof", "what changed nothing is nothing done", "as_believed", "idle = not progress.seen", "idle = not progress.touched"),
     ("late-effect", "Deeds", "what comes of an act after its screen was at rest is seen", "Progress.notice", "if self.touched:", "if False:"),
-    ("strange-document", "Questions", "a document of which no task speaks is not saved unasked", "has_lost", "and place[:2] in typed.strange", "and False"),
+    ("strange-document", "Questions", "a document of which no task speaks is not saved unasked", "has_lost", "and is_strange", "and False"),
     ("dry-end", "Proof", "a dry run completes nothing", "check_completion", 'Outcome("dry_run", text)', 'Outcome("completed", text)'),
     ("lead", "Proof", "one yes is not enough", "judge", "lead >= needed", "lead >= 1"),
     ("always-moved", "Hands", "the mouse is moved also where it stands", "Hands.move", "told is None or point", "point"),

@@ -221,6 +221,11 @@ class WhatUIAutomationTells(unittest.TestCase):
         [(control, *_), _] = self.world(dialog(form)).ask(point=MIDDLE[:2])
         self.assertFalse(control.finds)
 
+    def test_of_what_is_no_part_and_no_pages_nothing_around_it_is_asked(self) -> None:
+        world = self.world(dialog(Node("Save", 50000, MIDDLE)))
+        world.ask(point=MIDDLE[:2])
+        self.assertNotIn("IUIAutomationTreeWalker.GetParentElementBuildCache", world.calls)
+
     def test_a_list_whose_time_is_over_tells_what_it_had(self) -> None:
         with mock.patch.object(time, "monotonic", side_effect=iter(range(10_000))):
             controls, problems = self.world().ask(seconds=6, window=7)

@@ -14,7 +14,7 @@ from typing import Any
 
 import agent
 from tests.scripted import PROOF, EngineCase, call, qwen, role_of, text, user_text
-from tests.seams import person_at_main
+from tests.seams import person_at_main, person_says, person_there
 from tests.servers import Answering, reply
 from tests.test_main import CommandLineCase
 from tests.test_report import run_of
@@ -325,6 +325,19 @@ class Told(CommandLineCase):
         with self.drawn(), Model(decide) as server:
             code, out, _ = self.main("Tidy up", "--endpoint", server.url, stdin=stdin)
         return code, out[out.rindex("Mission complete") :].partition("\n")[2]
+
+    def test_a_next_task_of_the_same_words_is_told_from_one_that_goes_on(self) -> None:
+        answers = ["Tidy up", "Tidy up", ""]
+
+        def says(_: Any, question: str, *words: Any) -> str:
+            return answers.pop(0) if question.startswith(("Task", "Anything else")) else "n"
+
+        decide = SaysYes((CLICK,), ("It is done.",))
+        with self.drawn(), Model(decide) as server, person_there(), person_says(says):
+            self.main("--endpoint", server.url)
+        begun = [one for one in self.records() if one["kind"] in ("run", "resume")]
+        told = [(one["kind"], one["task"], one.get("is_next")) for one in begun]
+        self.assertEqual(told, [("run", "Tidy up", None), ("resume", "Tidy up", True)])
 
     def test_a_run_with_a_refusal_is_never_plainly_completed(self) -> None:
         code, out = self.told(CLICK, DELETE)

@@ -118,6 +118,19 @@ class Crop(EngineCase):
         ):
             self.assertEqual(self.resolve(setting), wanted)
 
+    def test_while_there_is_no_primary_monitor_a_look_waits_for_one(self) -> None:
+        trial = self.trial(lambda _: PLAN)
+        begin = trial.clock.now()
+        there = trial.desktop.monitor_at
+
+        def monitor_at(point: agent.Point) -> agent.Rect:
+            is_back = trial.clock.now() >= begin + 5
+            return there(point) if is_back else agent.Rect(0, 0, 0, 0)
+
+        trial.desktop.monitor_at = monitor_at
+        self.assertEqual(trial.look().frame.area, PRIMARY)
+        self.assertGreaterEqual(trial.clock.now(), begin + 5)
+
     def test_crops_side_by_side_share_no_pixel_and_leave_none_out(self) -> None:
         for cut in (0.1, 0.25, 0.33333, 0.5, 0.61803):
             left, right = self.resolve(f"0.0,0,{cut},1"), self.resolve(f"{cut},0,1.0,1")

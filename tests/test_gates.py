@@ -309,6 +309,35 @@ class Confirmation(GateCase):
         titles = [question.count(stage.world.window.title) for question in asked]
         self.assertEqual(titles, [1, 1], asked)
 
+    def test_a_button_of_a_pages_search_asks_for_no_yes_and_the_same_elsewhere_does(self) -> None:
+        for finds, became in ((True, "done"), (False, "refused")):
+            stage = Stage()
+            stage.actuator.task = "Find a flight to Rome"
+            stage.world.window = Foreground("Trips - Google Chrome", path="C:\\chrome.exe")
+            where = agent.to_point(agent.Coordinate(*INSIDE), stage.area)
+            go = agent.Control("Go", "button", Rect(where.x - 4, where.y - 4, 9, 9), finds=finds)
+            stage.desktop.control_source = agent.KnownControls([go])
+            performed = stage.attempt("click", element_name="Go", position=INSIDE)
+            self.assertEqual(performed.became, became)
+
+    def test_what_the_task_before_typed_into_is_not_saved_unasked_by_the_first_act_of_the_next(
+        self,
+    ) -> None:
+        stage = Stage()
+        stage.actuator.task = "Write hello in a new window"
+        stage.world.window = Foreground("important.txt - Notepad", path="C:\\notepad.exe")
+        handle, place = stage.world.window.handle, Rect(110, 110, 9, 9)
+        field = agent.Control("Text", "document", place, "OF YEARS", focused=True, window=handle)
+        for text in ("OF YEARS", "helloOF YEARS"):
+            known = replace(field, value=text)
+            stage.desktop.control_source = agent.KnownControls([known])
+            if text == field.value:
+                stage.do("type_text", text="hello")
+        typed = stage.actuator.typed
+        for strange in (typed.strange, None):  # of the same task, of the next one
+            stage.actuator.typed = replace(typed, strange=strange)
+            self.refused(stage, "not_allowed", r"\w", "press_key", key="ctrl+s")
+
     def test_an_act_of_which_nothing_was_sent_changes_nothing_of_what_is_known(self) -> None:
         stage = Stage()
         moved = agent.ToolError("The person moved the mouse.")

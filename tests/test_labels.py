@@ -69,6 +69,9 @@ class Labels(unittest.TestCase):
             ("...", "Write: Hello", False),
             ("   ", "Write: Hello", False),
             ("notepad", "Do not open notepad. Look at the screen", False),
+            ("del report?", "Run del report in the terminal", False),
+            ("format c:", "Run format c: in the terminal", True),
+            ("rm -rf foo", "Run rm -rf . foo", False),
         ):
             self.assertEqual(agent.is_in_task(said, task), names, (said, task))
         run = ["run", "start"]
@@ -77,8 +80,15 @@ class Labels(unittest.TestCase):
             ("del *.*", "Run del *.tmp", False),
             ("the report", "Start the report", False),  # no command begins with an article
             ("shutdown /s", "Run ipconfig. Shutdown /s is not wanted", False),
+            ("cmd", "See how long it can run. Cmd is a program", False),
+            ("cd ..", "Run cd .. there", True),
         ):
             self.assertEqual(agent.is_in_task(said, task, run), names, (said, task))
+
+    def test_a_long_label_of_words_that_answer_a_banner_is_read_at_once(self) -> None:
+        for word in ("alle", "continue", "accepter", "e e", "zustimmung"):
+            label = f"Accept all {f'{word} ' * 30}and pay"
+            self.assertFalse(is_wrong({"label": label, "risk": "pay", "program": "chrome.exe"}))
 
     def test_the_corpus_is_large_and_names_its_sources(self) -> None:
         self.assertGreaterEqual(len(labels("ordinary")), 300)

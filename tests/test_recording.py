@@ -1156,6 +1156,27 @@ class CommandLine(CommandLineCase):
                 terminal = agent.Terminal(VirtualClock(), 0, str, undo)
                 self.assertIsNone(terminal.chosen_way(options, config, "save a note", None))
 
+    def test_of_a_next_task_of_the_same_words_no_step_counts_as_done_by_the_one_before(
+        self,
+    ) -> None:
+        self.main("--teach", "save a note", "--demo")
+        old = self.folder / "dumps" / "run_0002"
+        old.mkdir()
+        options = Namespace(again=False, demo=False, rows=None, given={})
+        config = agent.Config(dump_dir=str(old.parent))
+        for is_next, done in ((False, 2), (True, 0)):
+            lines = [
+                {"kind": "run", "task": "save a note"},
+                {"kind": "way", "run": "run_0001"},
+                {"kind": "intent", "tool": "click", "way": 2},
+                {"kind": "resume", "task": "save a note", "is_next": is_next},
+            ]
+            (old / "turns.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+            with ExitStack() as undo, seams.person_there():
+                terminal = agent.Terminal(VirtualClock(), 0, str, undo)
+                way = terminal.chosen_way(options, config, "save a note", old)
+            self.assertEqual(way and way.next, done)
+
     def test_a_full_disk_ends_the_recording_in_a_sentence(self) -> None:
         full = mock.patch.object(Path, "write_bytes", side_effect=OSError(28, "No space left"))
         with full:
