@@ -258,6 +258,21 @@ class Ends(EngineCase):
         state.take(agent.RECORDS["resume"](task="Another one"))
         self.assertEqual(state.refusals, [])
 
+    def test_a_server_that_is_gone_when_its_last_word_is_wanted_changes_no_end(self) -> None:
+        class Gone(SaysYes):
+            def __call__(self, request: dict[str, Any]) -> dict[str, Any]:
+                if role_of(request) == "examiner":
+                    raise agent.ModelError("The server has too little memory.", "memory")
+                return super().__call__(request)
+
+        trial = self.trial(Gone((), ("It is open.",)))
+        trial.server.deeds = False
+        trial.engine.actuator.person.vouches = lambda question: True
+        self.begin(trial, "What is open?")
+        outcome = trial.run()
+        self.assertEqual(outcome.kind, "completed")
+        self.assertIn("You say that it is done", outcome.text)
+
     def test_a_question_is_answered_with_nothing_done_but_not_over_a_no(self) -> None:
         for wants in ("ANSWER", "1. An answer."):
             self.assertEqual(self.ends(task="What is open?", wants=wants).kind, "answered")

@@ -2154,6 +2154,24 @@ class Told(RowsCase):
         )
 
 
+class Resumed(RowsCase):
+    def test_a_run_of_what_was_shown_is_resumed_with_its_values_and_not_without(self) -> None:
+        def book(clock: Any) -> Book:
+            self.book.clock = clock
+            return self.book
+
+        values = ("--with", "name=Otto", "--with", "city=Chur")
+        with desktop_of_main(book), clock_of_main(self.clock), Model(SaysYes((), ())) as server:
+            options = ("--endpoint", server.url, "--set", "settle_cap_ms=1")
+            code, out, err = self.main("--again", TASK, *values, "--max-steps", "1", *options)
+            self.assertEqual(code, 1, out + err)
+            code, out, err = self.main("--resume", "2", *options)
+            self.assertEqual(code, 2, out + err)
+            self.assertIn("use --with NAME=TEXT", err)
+            self.main("--resume", "2", *values, *options)
+        self.assertEqual(self.book.typed, ["Otto", "Chur"])
+
+
 class Later(RowsCase):
     """A next task never goes the way with what was shown, nor with another row's values."""
 
