@@ -6886,11 +6886,11 @@ file | owned=yes | title=<SAVE_TITLES> | path=<CONFIGS> | does=<A_CLICK>|space|a
      | dialog=(?!left).*
 file | label=<SAVES> | dialog=asks | about=.*\S\.(<RUNS>|sh)\b.*
 file | label=<SAVES> | file=<SCRIPT_TITLES> | program=(?!<BROWSERS>|<MAILS>).* | owned=
-send | owned=yes | program=<BROWSERS> | title=<UPLOADS> | enters=yes | dialog=(?!left).*
+send | owned=yes | program=<BROWSERS>|<CHATS> | title=<UPLOADS> | enters=yes | dialog=(?!left).*
      | path=.*[^\n].*
-send | owned=yes | program=<BROWSERS> | title=<UPLOADS> | does=<A_CLICK>|alt\+\w
+send | owned=yes | program=<BROWSERS>|<CHATS> | title=<UPLOADS> | does=<A_CLICK>|alt\+\w
      | dialog=(?!left).* | path=.*[^\n].* | in=(split )?button|
-send | owned=yes | program=<BROWSERS> | title=<UPLOADS> | does=space | in=(split )?button
+send | owned=yes | program=<BROWSERS>|<CHATS> | title=<UPLOADS> | does=space | in=(split )?button
 file | owned=yes | program=<SYSTEM_TOOLS> | does=<PRESSING> | dialog=(?!left).* | label=.+
 system | program=<SYSTEM_TOOLS> | does=<A_CLICK>|enter|space | in=<PRESSED> | dialog=(?!left).*
      | looks=|leads | label=.+
@@ -6941,7 +6941,11 @@ address | program=<BROWSERS> | does=<A_CLICK>|enter | in=list item
      | control=(https?://)?[\w.-]+\.\w+[/?#]\S.*
 address | program=<BROWSERS> | does=<A_CLICK>|space | in=button | control=go to .*address.*
     |.*adresse gehen|aller .*adresse.*
-send | owned=yes | program=<BROWSERS> | title=<UPLOADS> | does=(double|triple)_click|alt\+o
+send | owned=yes | program=<BROWSERS>|<CHATS> | title=<UPLOADS> | does=(double|triple)_click|alt\+o
+send | program=<BROWSERS> | in=(split )?button | does=<A_CLICK>|enter|space
+     | label=(.*\n)?(update|aktualisieren|mettre a jour|actualizar|aggiorna|atualizar|bijwerken
+    |uppdatera|opdater|oppdater|aktualizuj|aktualizovat|oбhobиtь|guncelle)\W*
+     | title=.*\b(edit\w*|bearbeiten|modifier|modifica\w*|bewerken|redigera|edytuj|wordpress)\b.*
 send | program=(filezilla|winscp)\.exe | does=enter|(double|triple)_click
 overwrite | program=(filezilla|winscp)\.exe | does=ctrl\+s
 answer | owned= | program=<BROWSERS> | in=(split )?button|(hyper)?link
