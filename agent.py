@@ -1439,10 +1439,10 @@ class Deed:
         """Tells whether it passed every gate, so that the screen may be another one now."""
         return self.became in ("done", "failed", "half-way")
 
-    def adding(self, told: str) -> Deed:
+    def adding(self, fact: str) -> Deed:
         """Adds what Windows tells to it and its result."""
-        known = "; ".join(filter(None, (self.known, told)))
-        return replace(self, result=f"{self.result}; {told}", known=known)
+        known = "; ".join(filter(None, (self.known, fact)))
+        return replace(self, result=f"{self.result}; {fact}", known=known)
 
     def targets(self, area: Rect) -> list[JsonDict] | None:
         """Gives what was known at the places of a deed that was seen through, for its record.
@@ -3056,8 +3056,8 @@ class WindowsDesktop:
         monitor = self.api.MonitorFromPoint(POINT(*point), MONITOR_DEFAULTTONULL)
         if not monitor:
             return Rect(0, 0, 0, 0)
-        told = filled_in(MONITORINFO, self.api.GetMonitorInfoW, monitor)
-        return Rect.between(told.left, told.top, told.right, told.bottom)
+        info = filled_in(MONITORINFO, self.api.GetMonitorInfoW, monitor)
+        return Rect.between(info.left, info.top, info.right, info.bottom)
 
     def capture(self, area: Rect, width: int, height: int) -> Frame:
         screen = self.screen()
@@ -3171,7 +3171,7 @@ class WindowsDesktop:
         front = self.api.GetForegroundWindow()
         return sorted(found, key=lambda window: window.handle != front)
 
-    def _told_by_dwm(self, handle: int, attribute: int, count: int) -> list[int]:
+    def _dwm_numbers(self, handle: int, attribute: int, count: int) -> list[int]:
         # All 0 if it is not told.
         numbers = (LONG * count)()
         with suppress(Win32Error):
@@ -3181,7 +3181,7 @@ class WindowsDesktop:
     def _is_cloaked(self, handle: int) -> bool:
         # It is not shown then, though it is visible: such as one on another desktop, which may have
         # the keyboard all the same.
-        return any(self._told_by_dwm(handle, DWMWA_CLOAKED, 1))
+        return any(self._dwm_numbers(handle, DWMWA_CLOAKED, 1))
 
     def programs(self) -> list[Program]:
         return known_programs(self.api, os.environ)
@@ -3193,7 +3193,7 @@ class WindowsDesktop:
             title = filled_text(TITLE_CHARACTERS, self.api.GetWindowTextW, handle)
             class_name = filled_text(CLASS_CHARACTERS, self.api.GetClassNameW, handle)
             # Where it is seen: its frame may reach some 7 pixels further, as nobody sees.
-            seen = self._told_by_dwm(handle, DWMWA_EXTENDED_FRAME_BOUNDS, 4)
+            seen = self._dwm_numbers(handle, DWMWA_EXTENDED_FRAME_BOUNDS, 4)
             rect = Rect.between(*seen) if any(seen) else window_place(self.api, handle)
             if self._is_cloaked(handle):
                 rect = Rect(0, 0, 0, 0)
@@ -3446,7 +3446,7 @@ def known_controls(automation: UIAutomation, where: Where, seconds: float) -> Kn
     problems: list[str] = []
     for source in sources:
         try:
-            found.extend(islice(_told(source, where, inner, end), CONTROLS_MOST))
+            found.extend(islice(_controls_from(source, where, inner, end), CONTROLS_MOST))
         except Win32Error as error:  # what came before counts
             problems.append(str(error).rstrip("."))
         if (True, True) in map(tells, found):
@@ -3466,7 +3466,7 @@ _PASSWORD_NAME = re.compile(
 )
 
 
-def _told(source: Source, where: Where, inner: int, end: float) -> Iterator[Control]:
+def _controls_from(source: Source, where: Where, inner: int, end: float) -> Iterator[Control]:
     # What one source knows; of a window and its pop-ups what can be seen and tells.
     api = source.api
     whole = isinstance(where, Window)
@@ -3640,14 +3640,14 @@ class ControlsWorker:
         began = time.monotonic()
         known = self.query(window, HANG_S)
         late = time.monotonic() - began > ANSWER_S
-        told = f"{len(known.controls)} controls are known"
+        text = f"{len(known.controls)} controls are known"
         if not known.controls:
-            told = "nothing is known here, and not needed"
+            text = "nothing is known here, and not needed"
         if late or not self.answered:
-            told += f"; but no answer came within {ANSWER_S:g} s, so that acts there go unchecked"
+            text += f"; but no answer came within {ANSWER_S:g} s, so that acts there go unchecked"
         if self.problem:
-            told += f"; {self.problem}"
-        return told, bool(known.controls), "; ".join(known.problems)
+            text += f"; {self.problem}"
+        return text, bool(known.controls), "; ".join(known.problems)
 
     def close(self) -> None:
         """Ends the process; the next query, maybe of another run, starts a new one."""
@@ -4127,10 +4127,10 @@ class Argument(NamedTuple):
         """Reads a value that is called so; raises ReplyError for one that is not certain."""
         value = self.read(given)
         if value is None:
-            told = "a number of thousands of digits"
+            description = "a number of thousands of digits"
             with suppress(ValueError):  # which Python does not write
-                told = f"{given!r:.60}"
-            raise ReplyError(f"{name} must be {self.wanted}, not {told}.", self.fault)
+                description = f"{given!r:.60}"
+            raise ReplyError(f"{name} must be {self.wanted}, not {description}.", self.fault)
         return value
 
 
@@ -4359,9 +4359,9 @@ class Vocabulary:
             properties = {}
             required: list[str] = []
             for argument, shape in self.shown(tool).items():
-                told = ARGUMENT_HELP.get(f"{tool.name}.{argument}")
+                text = ARGUMENT_HELP.get(f"{tool.name}.{argument}")
                 for name, kind in shape.items():
-                    properties[name] = {**kind.schema, "description": told} if told else kind.schema
+                    properties[name] = {**kind.schema, "description": text} if text else kind.schema
                 if tool.takes[argument] != "?":
                     required += shape
             function = {
@@ -7503,12 +7503,12 @@ FOLDER_WORDS = "folder ordner dossier carpeta cartella mappe mappen kansio folde
 LOCAL_PATH = r"[A-Za-z]:(?:\\[^\\/:*?\"<>|{}\n]*)*"
 
 
-def items_shown(told: Iterable[str]) -> Iterator[list[tuple[str, str]]]:
+def items_shown(texts: Iterable[str]) -> Iterator[list[tuple[str, str]]]:
     """Yields all items of the folders that a window of Explorer may show, by its title and bars."""
     # All of them at once, or nothing: a part may lack the one that is meant. Each with what opening
     # it opens, as ITEM_SHOWS has it: a shortcut is its programs.
     folders = []
-    for text in told:
+    for text in texts:
         folders += re.findall(LOCAL_PATH, text)
         name = fold(text.partition(" - ")[0]).rpartition(": ")[2]
         name = FOLDER_NAMES.get(name, name)
@@ -7527,29 +7527,29 @@ def items_shown(told: Iterable[str]) -> Iterator[list[tuple[str, str]]]:
         yield items
 
 
-def folder_told(attempt: Attempt, window: Window) -> list[str]:
+def folder_texts(attempt: Attempt, window: Window) -> list[str]:
     """Returns what title and bars of a window of Explorer say of the folder that it shows."""
-    told = [window.title]
+    texts = [window.title]
     for bar in attempt.inside:
         if has_form("FOLDER_BARS", bar.role):
-            told += [bar.name, bar.value or ""]
-    return told
+            texts += [bar.name, bar.value or ""]
+    return texts
 
 
 def is_elsewhere(attempt: Attempt, window: Window) -> bool:
     """Tells whether a window of Explorer may show a folder of another disk that no task names."""
-    told = folder_told(attempt, window)
+    texts = folder_texts(attempt, window)
     task = f" {attempt.task.lower()}"
     names = [window.title, *re.split(r" - | \(", window.title)]
-    drives = re.findall(r"\b[a-z]:", " ".join(told).lower())
+    drives = re.findall(r"\b[a-z]:", " ".join(texts).lower())
     named = any(is_in_task(name, task) for name in names) or any(
         f" {one}" in task for one in drives
     )
     sticks = has_form("STICKS", window.title) and has_form("STICKS", task)
     if named or sticks or not window.title:
         return False
-    at_home = any(has_form("AT_HOME", text) for text in told)
-    return not at_home or any(has_form("ELSEWHERE", text) for text in told)
+    at_home = any(has_form("AT_HOME", text) for text in texts)
+    return not at_home or any(has_form("ELSEWHERE", text) for text in texts)
 
 
 def true_names(controls: Iterable[Control]) -> list[str]:
@@ -7578,7 +7578,7 @@ def kind_of_item(attempt: Attempt, window: Window, label: str, does: str) -> str
         opens = opens or ["folder"]
     if explores:  # it leaves endings out: only the folder knows
         opens = ["folder"] if shows or has_form("SHELL_ITEMS", name) else []
-        for items in taken_within(LOOK_UP_S, items_shown(folder_told(attempt, window))):
+        for items in taken_within(LOOK_UP_S, items_shown(folder_texts(attempt, window))):
             called = [
                 what for file, what in items if fold(name) in (file, ntpath.splitext(file)[0])
             ]
@@ -8048,8 +8048,8 @@ def judged(attempt: Attempt, config: Config, apart: bool = False) -> Attempt:
             shows |= known["wanted"] != "" and has_form("CHATS", known["program"])
         if not shows:
             met += said_by(known["label"], "commands")
-        told = [*rules_met(TOLD, known), *["unknown"] * calculates]
-        risks += filterfalse(told.__contains__, met)
+        exceptions = [*rules_met(TOLD, known), *["unknown"] * calculates]
+        risks += filterfalse(exceptions.__contains__, met)
         risks += [word for word in split_list(config.risky_words) if fold(word) in known["label"]]
     if not apart and {*risks} - {"unknown"}:
         risks = [risk for risk in risks if risk != "unknown"]
@@ -8386,7 +8386,7 @@ class Hands:
     secret_places: dict[int, SecretRecord] = field(default_factory=dict)  # where one was typed
     # What the last yes is for, until it is done, and how long.
     allowed: tuple[tuple[object, ...], float] = ((), 0.0)
-    told: set[str] = field(default_factory=set)  # what the person is told once
+    notices: set[str] = field(default_factory=set)  # what the person is told once
     strange: int = 0  # pauses in a row without a sign of mouse or keys
     _clicked: tuple[Point, float] | None = None  # where a button was let go of last, and when
     # Where the mouse was last: in the middle of an act it must be there, and later the person moved
@@ -8409,8 +8409,8 @@ class Hands:
         return KnownControls() if self.config.controls == "off" else self.desktop.control_source
 
     def say_once(self, text: str) -> None:
-        if text not in self.told:
-            self.told.add(text)
+        if text not in self.notices:
+            self.notices.add(text)
             self.person.say(text)
 
     def refuse_chord(self, keys: Sequence[str]) -> None:
@@ -8467,13 +8467,13 @@ class Hands:
         for name in filter(VK_MAP.get, self.desktop.held_keys()):
             self.desktop.key(name, False)
         self.last_own = self.clock.now()
-        told = "was let go of"
+        state = "was let go of"
         kind = "stale_frame"
         if self.desktop.held_keys():
-            told = "does not come up"
+            state = "does not come up"
             kind = "paused"  # it is no fault of the model's
             self.say_once(f"{names} stays down; press and release it yourself.")
-        raise ToolError(f"{names} was held down and {told}; nothing was done.", kind)
+        raise ToolError(f"{names} was held down and {state}; nothing was done.", kind)
 
     # -- what an act may do. These raise ToolError and Win32Error.
 
@@ -8485,8 +8485,8 @@ class Hands:
         act wants held go down then.
         """
         point = self.attempt.places[0]
-        told = self.attempt.mouse
-        if told is None or point != told or self.aim not in (None, told):
+        mouse = self.attempt.mouse
+        if mouse is None or point != mouse or self.aim not in (None, mouse):
             self._move(point)
         if "modifiers" in args:
             self._hold(args["modifiers"])
@@ -8601,7 +8601,7 @@ class Hands:
         since = self.clock.now()  # the present one came there
         end = since + OPEN_S
         behind_at = since + STRANGE_S
-        told = f", but after {OPEN_S:g} s no window of it is in front"
+        note = f", but after {OPEN_S:g} s no window of it is in front"
         while self.clock.now() < end:
             self.clock.sleep(FRONT_POLL_S)
             seen = self.desktop.foreground()
@@ -8612,20 +8612,20 @@ class Hands:
             own = front is not None and is_its_own(front)
             stands = self.clock.now() - since >= STRANGE_S
             if [new, own, stands].count(True) > 1:
-                told = ""
+                note = ""
                 break
             if not (own or new) and self.clock.now() >= behind_at:
                 behind_at = end  # once
                 for window in [*filter(is_its_own, self.desktop.windows())][:1]:
                     self._ready(window)
                     self.bring_to_front(window)
-        told += f"; in front: {quoted_name(front.title, 80) if front else 'none'}"
+        note += f"; in front: {quoted_name(front.title, 80) if front else 'none'}"
         try:
             if front:  # which may run as administrator
                 refuse_window(front, self.config)
         except ToolError as error:
-            told += f". {error}"
-        return told + self.outside(self.desktop.foreground(), self.attempt.frame)
+            note += f". {error}"
+        return note + self.outside(self.desktop.foreground(), self.attempt.frame)
 
     def bring_to_front(self, window: Window) -> bool:
         end = self.clock.now() + FRONT_S
@@ -8642,11 +8642,11 @@ class Hands:
         (window,) = self.attempt.named
         self._ready(window)
         if self.bring_to_front(window):
-            told = f"; its title: {quoted_name(window.title, 80)}"
+            note = f"; its title: {quoted_name(window.title, 80)}"
             front = self.desktop.foreground()
             if front and not same_window(front, window):
-                told += f"; before it stands its dialog {quoted_name(front.title, 80)}"
-            return told + self.outside(window, self.attempt.frame)
+                note += f"; before it stands its dialog {quoted_name(front.title, 80)}"
+            return note + self.outside(window, self.attempt.frame)
         why = "Windows keeps it back; click it, or its button on the taskbar."
         if window.hung:
             why = "It does not respond; wait until it does."
@@ -8799,9 +8799,9 @@ class Actuator(Hands):
             lines.add(attempt.typed.of(window).with_text(attempt.act.text))
             if has_form("BROWSERS", window.program):
                 pages.add(site_of(attempt) or window.title)
-        told = {"secret": pages, **dict.fromkeys(("formula", "file"), lines)}
-        told |= dict.fromkeys(("run", "terminal", "address", "network"), runs)
-        wants = {risk: sorted(told.get(risk, ())) for risk in attempt.risks}
+        texts = {"secret": pages, **dict.fromkeys(("formula", "file"), lines)}
+        texts |= dict.fromkeys(("run", "terminal", "address", "network"), runs)
+        wants = {risk: sorted(texts.get(risk, ())) for risk in attempt.risks}
         fill = self.secrets.fill
         return {(attempt.act.way, risk, fill("\n".join(text))) for risk, text in wants.items()}
 
@@ -8860,12 +8860,12 @@ class Actuator(Hands):
             raise Stopped(f"the run has lasted its {minutes:g} minutes")
         if not self.stop.paused:
             return False
-        told = ""
+        reason = ""
         judged = self.clock.now()
         while self.stop.paused:
-            if self.stop.paused != told:
-                told = self.stop.paused
-                self.person.say(f"paused: {told}")
+            if self.stop.paused != reason:
+                reason = self.stop.paused
+                self.person.say(f"paused: {reason}")
             self.clock.sleep(0.1)
             if self.stop.paused != IN_USE:  # it ends when the person goes on
                 continue
@@ -9101,11 +9101,11 @@ def gate_controls(actuator: Actuator, attempt: Attempt) -> Attempt:
         matters |= roles & ROW_ROLES
     # A letter with Alt presses a button that only its window can tell.
     asks = matters or re.fullmatch(r"alt\+.", does)
-    told_by = attempt.reached if asks else [*filter(is_dialog, attempt.reached)]
+    windows = attempt.reached if asks else [*filter(is_dialog, attempt.reached)]
     pastes = has_form("PASTES", does) or has_form("PASTES_LABEL", attempt.act.label)
     if attempt.front and (pastes or attempt.act.secret_names):
-        told_by = [attempt.front]  # which tells its folder, or its site
-    attempt = replace(attempt, inside=[*chain.from_iterable(map(asked, told_by))])
+        windows = [attempt.front]  # which tells its folder, or its site
+    attempt = replace(attempt, inside=[*chain.from_iterable(map(asked, windows))])
     if unanswered:
         actuator.say_once(
             "Windows does not tell in time what its windows hold: acts there go unchecked, and you"
@@ -9276,13 +9276,13 @@ def _watch(
         api.PeekMessageW(byref(message), None, 0, 0, PM_NOREMOVE)
         # Windows frees the hotkeys when the thread ends.
         hotkeys = {}
-        told = []
+        notes = []
         for number, name in enumerate(HOTKEYS):
             hotkeys[name], note = take_hotkey(api, number, name, actuator.config)
-            told.append(note)
+            notes.append(note)
         if not hotkeys["stop_hotkey"]:
-            stop.set(told[0].rstrip("."))
-        ready.put(told)
+            stop.set(notes[0].rstrip("."))
+        ready.put(notes)
         while not leave.wait(WATCH_PAUSE_S):
             while api.PeekMessageW(byref(message), None, WM_HOTKEY, WM_HOTKEY, PM_REMOVE):
                 name, chord = [*hotkeys.items()][message.wParam]
@@ -9342,10 +9342,10 @@ def watched(api: Win32, actuator: Actuator) -> Iterator[list[str]]:
     ready = SimpleQueue[list[str]]()
     thread = threading.Thread(target=_watch, args=(api, actuator, leave, ready), daemon=True)
     thread.start()
-    told = ready.get()
+    notes = ready.get()
     try:
         actuator.stop.check()
-        yield told
+        yield notes
     finally:
         leave.set()
         thread.join()
@@ -9981,18 +9981,19 @@ _NOT_READ = re.compile(r"(?is)<(script|style)\b.*?(?:</\1>|\Z)|<[^<>]*>|&#?\w+;|
 def _wrong(value: object, first: object) -> str:
     # What an answer, whose first choice is this, says is wrong; "" for nothing.
     wrong = found_at(value, "error") if isinstance(value, dict) else value
-    told = [wrong]
+    faults = [wrong]
     if "message" in json_object(wrong):  # which is empty beside a good reply
-        told = [found_at(wrong, "message")]
+        faults = [found_at(wrong, "message")]
     if not first:  # vLLM and FastAPI write at the top
-        told += [message_text(found_at(value, "message"))]
-        told += [found_at(value, path) for path in ("msg", "detail.msg", "detail")]
+        faults += [message_text(found_at(value, "message"))]
+        faults += [found_at(value, path) for path in ("msg", "detail.msg", "detail")]
     elif not wrong:
-        told = [found_at(first, "error.message"), message_text(found_at(first, "message.content"))]
-        told += [found_at(first, "finish_reason")]
-    told = [*filter(None, told)]
-    texts = [text for text in told if isinstance(text, str)]
-    return str(next(iter(texts + told), ""))
+        faults = [found_at(first, "error.message")]
+        faults += [message_text(found_at(first, "message.content"))]
+        faults += [found_at(first, "finish_reason")]
+    faults = [*filter(None, faults)]
+    texts = [text for text in faults if isinstance(text, str)]
+    return str(next(iter(texts + faults), ""))
 
 
 # One http:// or https:// address without login, blanks and anything beyond ASCII.
@@ -11157,7 +11158,7 @@ class Grammar(NamedTuple):
             label = ""
         words = arguments.get("text") or said
         silent = "it does not say why" if word.act == "failed" else "the task is done"
-        told = {
+        values = {
             "element_name": label,
             "position": None,
             "start": None,
@@ -11167,7 +11168,7 @@ class Grammar(NamedTuple):
             "seconds": min(math.ceil(arguments.get("seconds", 0)) or 1, SECONDS_MOST),
         }
         call = ToolCall(word.act, arguments, thought=cut(thought, THOUGHT_CHARS))
-        return replace(CANONICAL.parse(replace(call, arguments=told)), call=call, said=said)
+        return replace(CANONICAL.parse(replace(call, arguments=values)), call=call, said=said)
 
     def _word(self, action: str, given: JsonDict) -> Word:
         """Finds what an action means with these arguments; raises ReplyError."""
@@ -11203,14 +11204,14 @@ class Grammar(NamedTuple):
 
     def first_text(self, task: str, steps: Sequence[str]) -> str:
         """Returns the first question: the task, and the steps done before its picture."""
-        told = "\n".join(
+        history = "\n".join(
             self.step.format(number=number, said=said) for number, said in enumerate(steps, 1)
         )
-        words = self.question.format(task=task, steps=told or "None")
-        if told and "{steps}" not in self.question:
+        words = self.question.format(task=task, steps=history or "None")
+        if history and "{steps}" not in self.question:
             # The question leaves them to the pictures: without them the model would begin again
             # each time that a picture goes.
-            words += f"\n\nSteps done before:\n{told}"
+            words += f"\n\nSteps done before:\n{history}"
         return words
 
     def correction(self, error: ToolError) -> str:
@@ -11739,13 +11740,13 @@ def report_fields(said: str) -> dict[str, str]:
     return found
 
 
-def fill_form(form: str, between: str = "\n", **told: object) -> str:
+def fill_form(form: str, between: str = "\n", **values: object) -> str:
     """Fills a form; a part is left out where a name has nothing to tell, unless it has !s."""
     parts = []
     for part in form.split(between):
-        if all(map(told.get, re.findall(r"{(\w+)}", part))):
+        if all(map(values.get, re.findall(r"{(\w+)}", part))):
             parts.append(part)
-    return between.join(parts).format(**told)
+    return between.join(parts).format(**values)
 
 
 def title_text(window: Window | None) -> str:
@@ -12291,13 +12292,13 @@ def runs_of_task(
         if begin.task.casefold().split() != task.casefold().split():
             continue
         if table and journal.damaged:
-            told = f"{folder} is damaged, so which rows it entered is not sure"
-            raise ConfigError(f"{told}; look at its {RESULTS_FILE}, then move it away.")
+            reason = f"{folder} is damaged, so which rows it entered is not sure"
+            raise ConfigError(f"{reason}; look at its {RESULTS_FILE}, then move it away.")
         if table:
             with (folder / "turns.jsonl").open() as stream:
                 if not hold_alone(stream):
-                    told = f"{folder} does this task right now"
-                    raise ConfigError(f"{told}; wait until it ends, or stop it.")
+                    reason = f"{folder} does this task right now"
+                    raise ConfigError(f"{reason}; wait until it ends, or stop it.")
         yield folder, journal
 
 
@@ -12425,19 +12426,19 @@ class ExecutionLogger:
         """
         if isinstance(event, Record):
             event = replace(event, time=round(time.time(), 3), turn=event.turn or self.turn)
-        told: Event = replace(event, **self.hide(vars(event)))
-        if isinstance(told, Record):  # before anybody acts on it
-            self._write(self._turns, redact(json.dumps(to_json(told), default=str)) + "\n")
+        safe_event: Event = replace(event, **self.hide(vars(event)))
+        if isinstance(safe_event, Record):  # before anybody acts on it
+            self._write(self._turns, redact(json.dumps(to_json(safe_event), default=str)) + "\n")
         if synced:
             with self._writing():
                 os.fsync(self._turns.fileno())
         for listener in self.listeners:
-            listener(told)
-        if isinstance(told, Section):
-            self._write(self._log, f"\n=== {told.title} ===\n")
-        elif isinstance(told, (Line, TurnLine)):
+            listener(safe_event)
+        if isinstance(safe_event, Section):
+            self._write(self._log, f"\n=== {safe_event.title} ===\n")
+        elif isinstance(safe_event, (Line, TurnLine)):
             now = datetime.now().time().isoformat("milliseconds")
-            self._write(self._log, f"{now} {text_of_log(told.text)}\n")
+            self._write(self._log, f"{now} {text_of_log(safe_event.text)}\n")
         return event
 
     def save_screenshot(self, name: str, png: bytes) -> str:
@@ -12660,7 +12661,7 @@ class Asker:
     say: Say = lambda text: None  # one line for the person
     rungs: set[str] = field(default_factory=set)  # that are taken
     tried: set[tuple[str, str]] = field(default_factory=set)  # kinds of faults, and rungs for them
-    told: dict[str, str] = field(default_factory=dict)  # to the person, by what it is about
+    notices: dict[str, str] = field(default_factory=dict)  # to the person, by what it is about
     # What was wrong with the last reply, for the person alone: each exchange() sets it anew, and of
     # a reply that only later shows to be no call, note_lost() does.
     why: str = ""
@@ -12674,8 +12675,8 @@ class Asker:
         )
 
     def say_once(self, kind: str, text: str) -> None:
-        if kind not in self.told:
-            self.told[kind] = text
+        if kind not in self.notices:
+            self.notices[kind] = text
             self.say(text)
 
     def form(self, asking: Asking) -> tuple[JsonDict, Sequence[Message]]:
@@ -12920,7 +12921,7 @@ class Session(Asker):
         self.requests += 1
         hide = self.logger.hide
         asked = [settings]
-        told = [json.dumps(settings, ensure_ascii=False)]
+        texts = [json.dumps(settings, ensure_ascii=False)]
         pictures = 0  # bytes of the request
         image_tokens = 0
         for message in messages:  # whatever it came from: what leaves holds no secret
@@ -12928,11 +12929,11 @@ class Session(Asker):
             pictures += len(message.image)
             image_tokens += message.image_tokens
             asked.append(message.to_json())
-            told.append(str(message))
+            texts.append(str(message))
         sent = []
         parts = {}
         fresh = []
-        for part, text in zip(asked, told, strict=True):
+        for part, text in zip(asked, texts, strict=True):
             stored = redact(json.dumps(part))
             name = hashlib.sha256(stored.encode()).hexdigest()[:12]
             sent.append(name)
@@ -12973,19 +12974,19 @@ class Session(Asker):
 
     def ask_until_read(self, asking: Asking, read: Callable[[Reply], Taken]) -> Taken:
         """Gives what `read` takes from a reply; raises the ToolError by which it takes nothing."""
-        told = NO_USABLE_CALL
+        last_fault = NO_USABLE_CALL
         left = asking.corrections
         while True:
             try:
                 reply = self.ask(asking)
                 return read(reply)
             except Unanswered as error:
-                raise Unanswered(str(error), error.kind, told) from None
+                raise Unanswered(str(error), error.kind, last_fault) from None
             except ToolError as error:
                 if not left:
                     raise
                 self.note_lost(error)
-                told = str(error)
+                last_fault = str(error)
                 advice = asking.advice(error)
             left -= 1
             answers = [Message("user", advice)]
@@ -13342,7 +13343,7 @@ class Eyes:
         """
         config = self.actuator.config
         end = self.clock.now() + config.blind_patience
-        told = False
+        is_paused = False
         while True:
             try:
                 try:
@@ -13372,9 +13373,9 @@ class Eyes:
                         " the run, and blind_patience waits longer.",
                         error.code,
                     ) from None
-                if not told:
+                if not is_paused:
                     self.logger.say(f"paused: {error}")
-                told = True
+                is_paused = True
                 self.clock.sleep(0.5)
         window = frame.window and self._hidden(frame.window)
         return replace(frame, whole=whole if closer else None, window=window)
@@ -13641,8 +13642,8 @@ class ControlCheck:
                 at = to_grid(middle, area)
                 place = f"{round(at.x * most.width / GRID)},{round(at.y * most.height / GRID)}"
                 lines[f"{plain_line(control.name, 50)} · {control.role} · {place}\n"] = None
-        told = "".join([*lines][: LINES_BESIDE if config.vision else LINES_MOST])
-        listed = self.hide(told[:LINES_CHARS].rpartition("\n")[0])
+        text = "".join([*lines][: LINES_BESIDE if config.vision else LINES_MOST])
+        listed = self.hide(text[:LINES_CHARS].rpartition("\n")[0])
         if config.vision:
             return listed
         return (
@@ -13689,7 +13690,7 @@ class ControlCheck:
         args.pop("element_name", None)
         return replace(act, args=args)
 
-    def told_of(self, deed: Deed) -> Deed:
+    def with_hit(self, deed: Deed) -> Deed:
         act = deed.act
         self.clicked = None
         if act.name not in CLICK_TOOLS:
@@ -13697,16 +13698,16 @@ class ControlCheck:
         hit = next(iter(deed.controls), NO_CONTROL)
         self.clicked = hit
         said = self.said_of(act)
-        told = f"{TOOLS[act.name].done} "
+        beginning = f"{TOOLS[act.name].done} "
         there = quoted_control(hit)
         if hit.role in HOLDERS:  # a click on a window may be one on what it alone knows there
             there = "what Windows does not name"
         elif hit.name:
             there += "" if names_agree(said, hit.name) else f", not {in_quotes(said, 60)}"
-            deed = replace(deed, result=told + there, known=there)
+            deed = replace(deed, result=beginning + there, known=there)
         if not deed.known and act.name != "click_here":
             meant = f", meant: {said}" if said else ""
-            deed = replace(deed, result=told + there + meant)
+            deed = replace(deed, result=beginning + there + meant)
         if not hit.enabled:
             deed = deed.adding("it is greyed, so that nothing comes of it")
         now = None if hit.checked is None else self.one(middle_of(hit.rect))
@@ -13976,7 +13977,7 @@ class Typing:
         """Reads what the field holds, if that is known, and what is wrong with it."""
         check = self.check
         there = self.focused()
-        told = ""
+        fact = ""
         value = ""
         wrong = ""
         can_read = (
@@ -13995,28 +13996,28 @@ class Typing:
         if there is None:
             answered = check.actuator.control_source.answered and self.in_front
             if answered and (self.to or check.knows_focus):
-                told = "no control had the keyboard, so nothing may have been typed"
+                fact = "no control had the keyboard, so nothing may have been typed"
         elif left:
-            told = f"the keyboard is in {check.hide(quoted_control(there))} now"
+            fact = f"the keyboard is in {check.hide(quoted_control(there))} now"
         elif can_read:
             value = there.value or ""
             shown = check.hide(value)
-            told = "the field is empty now"
+            fact = "the field is empty now"
             if shown:
-                told = f"the field now holds {quoted_name(shown, 80)}"
+                fact = f"the field now holds {quoted_name(shown, 80)}"
             if len(value) >= TEXT_MOST - 1:
-                told += ", of which the end cannot be read"
+                fact += ", of which the end cannot be read"
             elif not is_as_typed(self.held, text, value):
                 verb = "is not" if is_as_typed(None, text, value) else "lacks"
-                told += f", which {verb} what was typed"
+                fact += f", which {verb} what was typed"
                 if seen_words(value) == seen_words(text):
-                    told += ": its lines are indented otherwise"
+                    fact += ": its lines are indented otherwise"
                 strange = True
         if strange:
-            wrong = told
+            wrong = fact
         check.knows_focus |= there is not None
-        if told:
-            self.done[-1] = replace(self.done[-1].adding(told), wrong=wrong != "")
+        if fact:
+            self.done[-1] = replace(self.done[-1].adding(fact), wrong=wrong != "")
         return value, wrong
 
     def left_for(self, there: Control | None, text: str) -> tuple[bool, bool]:
@@ -14406,9 +14407,9 @@ def telling_row(control: Control, others: Sequence[Control]) -> list[str]:
     common = set.intersection(*(set(columns(one)) for one in equal))
     shared = [number for number, column in enumerate(columns(control), 1) if column in common]
     names = [beside.name for beside in row_of(control, others)]
-    told = names[: max(shared, default=len(names))]
-    is_equal = any(stands_beside(told, other, others) for other in equal)
-    return names if is_equal else told
+    shared_names = names[: max(shared, default=len(names))]
+    is_equal = any(stands_beside(shared_names, other, others) for other in equal)
+    return names if is_equal else shared_names
 
 
 def stands_beside(names: list[str], control: Control, others: Iterable[Control]) -> bool:
@@ -14563,12 +14564,12 @@ EMPTY_QUOTE = re.compile(r"[\"“„«][\"”“»]")
 def with_values(way: Way, values: Mapping[str, str]) -> Way:
     """Returns a way with the values that differ each time; ConfigError for one too few or many."""
     examples = way.examples
-    told = ", ".join(f"{name} (such as {in_quotes(text, 40)})" for name, text in examples.items())
+    names = ", ".join(f"{name} (such as {in_quotes(text, 40)})" for name, text in examples.items())
     for name in values:
         if any(name in step.act.secret_names for step in way.steps):
             raise ConfigError(f"{name} is a secret: give its name alone, by --secret {name}.")
     if values.keys() != examples.keys():
-        wrong = f"takes a value for each of these and no other: {told or 'none'}"
+        wrong = f"takes a value for each of these and no other: {names or 'none'}"
         raise ConfigError(f"What was shown {wrong}; use --with NAME=TEXT.")
     return way.filled(values)
 
@@ -14811,7 +14812,7 @@ class Run:
         return len(active) >= self.config.memory_compression_threshold
 
     @property
-    def told_stalls(self) -> int:
+    def stalls_to_tell(self) -> int:
         """Counts the turns without progress, from where a model is told so; else 0."""
         stalled = self.progress.stalled
         return stalled if stalled >= self.config.stall_after(1) else 0
@@ -14899,18 +14900,18 @@ def object_to(run: Run, act: Act, aim: Aim, frame: Frame, insisted: bool) -> Non
         points = points_of(act.places, frame.area, run.eyes.desktop)
         is_there = focus.role in FIELDS and all(map(focus.rect.contains, points))
         if is_there and not focus.password and (focus.value or "").split() == said:
-            told = "The field holds just that text: go on with what comes after it."
-            raise ToolError(told, OTHER_CONTROL)
+            hint = "The field holds just that text: go on with what comes after it."
+            raise ToolError(hint, OTHER_CONTROL)
     if insisted:
         return
     if "scroll" in act.name:
         for point in points_of([*targets_of(act)], frame.area, run.eyes.desktop):
             hit = run.controls.one(point) or NO_CONTROL
             if hit.role in TURNING:
-                told = (
+                hint = (
                     f"The wheel would change what {quoted_control(hit)} there holds: scroll beside"
                 )
-                raise ToolError(f"{told} it. If that is meant, say the same again.", OTHER_CONTROL)
+                raise ToolError(f"{hint} it. If that is meant, say the same again.", OTHER_CONTROL)
     may_repeat = run.profile.repeats
     # Small models often say their last call once more: on a checkbox or a menu that undoes it,
     # and where a menu has closed it hits what nobody meant.
@@ -14927,8 +14928,8 @@ def object_to(run: Run, act: Act, aim: Aim, frame: Frame, insisted: bool) -> Non
             )
     times = progress.idle[str(act)]
     if times > 1 and not may_repeat:
-        told = f"That was done {times} times and changed nothing: do something else."
-        raise ToolError(told, OTHER_CONTROL)
+        hint = f"That was done {times} times and changed nothing: do something else."
+        raise ToolError(hint, OTHER_CONTROL)
 
 
 SMALL = 24  # pixels of a picture; smaller targets are missed twice as often
@@ -15068,7 +15069,7 @@ def take_steps(run: Run, act: Act, frame: Frame) -> Deed:
                 act_s += sent - begin
                 settle_s += after.taken_at - sent
                 run.actuator.settled()
-                done[-1] = run.controls.told_of(deed)
+                done[-1] = run.controls.with_hit(deed)
     except (ToolError, Win32Error) as error:  # what failed ends the act
         done.append(Deed(act, str(error), "refused", error.kind))
     nothing = Deed(act, "There was nothing to type")  # such as an empty cell of a table
@@ -15757,11 +15758,11 @@ _EMPTY = "task done complete completed success successful successfully finished 
 def real_checks(run: Run, lines: Iterable[str]) -> list[str]:
     """Returns the checks that tell something, and not only what the prompts say."""
     systems = map(run.profile.system, run.profile.roles.values())
-    told = {*_WORDS.findall(" ".join([_EMPTY, *systems]).lower())}
-    told -= {*_WORDS.findall(f"{_OF_SCREENS} {run.progress.task}".lower())}
+    prompt_words = {*_WORDS.findall(" ".join([_EMPTY, *systems]).lower())}
+    prompt_words -= {*_WORDS.findall(f"{_OF_SCREENS} {run.progress.task}".lower())}
     checks = []
     for check in clean_checks(lines):
-        says_more = NAMES_A_THING.search(check) or not told.issuperset(
+        says_more = NAMES_A_THING.search(check) or not prompt_words.issuperset(
             _WORDS.findall(check.lower())
         )
         if len(check.split()) > 2 and says_more:
@@ -16177,8 +16178,8 @@ def perform(run: Run, act: Act, look: Look) -> Deed:
         return Deed(act, f"Not zoomed: {refused}")
     progress.idle[act.name] += 1
     if progress.idle[act.name] > CLOSER_LOOKS_MOST:
-        told = "you looked closer twice and did nothing; do now what the instructions ask for"
-        return Deed(act, f"Not zoomed: {told}")
+        reason = "you looked closer twice and did nothing; do now what the instructions ask for"
+        return Deed(act, f"Not zoomed: {reason}")
     run.eyes.zoom(to_point(args["position"], look.frame.area))
     return Deed(act, "Zoomed in for the next action", helped=progress.is_new_try(act))
 
@@ -16357,8 +16358,8 @@ def archive_by_itself(run: Run, keep: int) -> int:
         f"{tool} {', '.join(dict.fromkeys(cut(record.args, 40) for record in group))}".rstrip()
         for tool, group in groupby(helped, lambda record: record.tool)
     ]
-    told = cut("; ".join(done) or "nothing helped", ARCHIVED_CHARS)
-    summary = f"Turns {turns[0]}-{turns[-1]}: {told}; last: {cut(records[-1].result, 60)}"
+    gist = cut("; ".join(done) or "nothing helped", ARCHIVED_CHARS)
+    summary = f"Turns {turns[0]}-{turns[-1]}: {gist}; last: {cut(records[-1].result, 60)}"
     others = len(records) - len(helped)
     patterns = f"{others} of {len(records)} actions changed nothing or were not done"
     run.progress.take(run.logger.tell(MemorySnapshot(summary, patterns, turns)))
@@ -16578,8 +16579,8 @@ class Repeat(Loop):
         """Claims that the task is done, which is judged as a claim of the model."""
         way = self.way
         if not way.checks:
-            told = "; ".join([f"Repeated {way.next} acts", *self.repairs])
-            raise End(Outcome("completed", f"{told}."))
+            text = "; ".join([f"Repeated {way.next} acts", *self.repairs])
+            raise End(Outcome("completed", f"{text}."))
         done = f"{way.next} acts were done again"
         checks = "; ".join(way.checks)
         if not self.run.session.has_model:
@@ -16591,8 +16592,8 @@ class Repeat(Loop):
         deed = check_completion(self.run, last, claim, counts=False)
         tell_turn(self.run, "way", "its end", deed.result)
         if deed.end:
-            told = "; ".join([f"{deed.end.text} Confirmed: {checks}", *self.repairs])
-            raise End(deed.end._replace(text=told))
+            text = "; ".join([f"{deed.end.text} Confirmed: {checks}", *self.repairs])
+            raise End(deed.end._replace(text=text))
         self.leave(Outcome("disproved", deed.result))
 
     def leave(self, why: Outcome) -> None:
@@ -16831,7 +16832,7 @@ class TwoAgents(Loop):
             behind=windows_text(behind) if behind else "",
             done=cut(last.result, 300),
             region="{},{}-{},{}".format(*last.region) if last.region else "",
-            stalled=run.told_stalls,
+            stalled=run.stalls_to_tell,
             turn=progress.turn,
             most=progress.first + progress.planned + run.config.max_steps,
         )
@@ -16976,13 +16977,13 @@ class Spoken(TwoAgents):
         memory = progress.memory
         first_shown = self.shown[0].number if self.shown else progress.turn
         archived = any(snapshot.turns for snapshot in memory.all_snapshots)
-        told = ["(earlier steps, left out)"] if archived else []
+        steps = ["(earlier steps, left out)"] if archived else []
         for record in memory.active_history:
             if record.turn < first_shown:
                 line = cut(record.response_text or f"{record.tool} {record.args}", STEP_CHARS)
                 effect = cut(unseen_effect(record), STEP_CHARS)
-                told.append(f"{line} ({effect})" if effect else line)
-        words = grammar.first_text(progress.execution_instructions or progress.task, told)
+                steps.append(f"{line} ({effect})" if effect else line)
+        words = grammar.first_text(progress.execution_instructions or progress.task, steps)
         messages = []
         for earlier in self.shown:
             messages += shown_to(grammar, words, earlier.image)
@@ -16996,7 +16997,7 @@ class Spoken(TwoAgents):
             thought=cut(last.reasoning, THOUGHT_CHARS),
             effect=cut(unseen_effect(last), EVIDENCE_CHARS),
             recovered=RECOVERED if progress.just_recovered else "",
-            stalled=run.told_stalls,
+            stalled=run.stalls_to_tell,
             listed=listed and LISTED.format(listed),
         )
         messages += shown_to(grammar, f"{words}\n\n{notes}".strip(), look.base64)
@@ -17084,8 +17085,8 @@ ERROR_TYPES = {
 
 
 def refusal(kind: str, text: str, errors: Mapping[str, str] = {}) -> JsonDict:
-    told = {**ERROR_TYPES, **errors}.get(kind, kind)
-    return {"ok": False, "error": {"type": told or "error", "message": text}}
+    error_type = {**ERROR_TYPES, **errors}.get(kind, kind)
+    return {"ok": False, "error": {"type": error_type or "error", "message": text}}
 
 
 SCREENSHOTS_KEPT = 2  # as described
@@ -17190,8 +17191,8 @@ class Chat(Loop):
         picture = None
         if act.name == FINAL_ANSWER:
             spoken = Message("assistant", without_calls(self.said[:2000]) or "...")
-            told = Message("user", f"{deed.result} Do the next step for it now, by one tool call.")
-            self.steps.append([spoken, told])
+            order = f"{deed.result} Do the next step for it now, by one tool call."
+            self.steps.append([spoken, Message("user", order)])
             self.looked = False
             return deed
         if act.name == "observe":
@@ -17229,8 +17230,8 @@ class Chat(Loop):
         if self.reply:
             calls = harmless_calls(self.reply)
             thought = without_calls(thoughts(self.reply.message))
-            if self.run.told_stalls:
-                answer["note"] = STALLED.format(self.run.told_stalls, "steps")
+            if self.run.stalls_to_tell:
+                answer["note"] = STALLED.format(self.run.stalls_to_tell, "steps")
         if read:
             calls = [read, *calls[1:]]
         content = json.dumps(answer, ensure_ascii=False)
@@ -17239,9 +17240,9 @@ class Chat(Loop):
         answers = []
         for call in calls:
             self.called += 1
-            made, told = answered_call(call, self.called, content)
+            made, message = answered_call(call, self.called, content)
             shown.append(made)
-            answers.append(told)
+            answers.append(message)
             ignored = "Only the first call of a reply is carried out."
             content = json.dumps(refusal("too_many_tool_calls", ignored))
         if shown:
@@ -17264,13 +17265,13 @@ class Chat(Loop):
         self.silent += 1
         self.looked = False
         note_action(run, ActionRecord("no_call", "", str(error), response_text=self.said))
-        told = correction(error)
+        hint = correction(error)
         picture = None
         if error.kind == "no_call" and self.advises:
-            told += " If the whole task is done, reply DONE and the proof."
+            hint += " If the whole task is done, reply DONE and the proof."
         elif error.kind in ("stale_frame", "paused") and self.advises:
             picture = self.shown(self.take_screenshot())
-        self.answer(refusal(error.kind, told, run.profile.errors), picture)
+        self.answer(refusal(error.kind, hint, run.profile.errors), picture)
         # The first ones cost no turn, as in other profiles.
         is_free = self.advises and self.silent <= run.config.reply_corrections
         return None if is_free else False
@@ -17450,7 +17451,7 @@ class Story(Loop):
         super().__init__(run)
         self.marks = marks_of(run.config.ui_config)
         self.said = ""  # the model's last reply
-        self.told: JsonDict = {**EMPTY_STORY}  # its last story
+        self.story: JsonDict = {**EMPTY_STORY}  # its last story
         self.frame: Frame | None = None  # what the model has seen last
         last = run.progress.memory.get_last_action_for_validation().result
         self.notes = [last] if last == ActionRecord.LOST else []  # that it is told next
@@ -17482,10 +17483,10 @@ class Story(Loop):
         self.wrong = False
         observation = cut_repetition(observation)
         if not self.keeps_all:
-            self.told |= story_in(strip_think(said))
+            self.story |= story_in(strip_think(said))
             observation = cut(observation, OBSERVATION_CHARS)
         progress.plan = observation or progress.plan
-        self.told["observation"] = progress.plan or EMPTY_STORY["observation"]
+        self.story["observation"] = progress.plan or EMPTY_STORY["observation"]
         if not actions:
             note_action(run, ActionRecord("look", result=cut(progress.plan, 100)))
         for number, action in enumerate(actions, 1):
@@ -17564,8 +17565,8 @@ class Story(Loop):
         inbox = run.session.inbox
         if progress.just_recovered:
             self.notes.append("The program pressed Escape and Start.")
-        if run.told_stalls:
-            self.notes.append(STALLED.format(run.told_stalls, "turns"))
+        if run.stalls_to_tell:
+            self.notes.append(STALLED.format(run.stalls_to_tell, "turns"))
         name = f"turn_{progress.turn:04d}"
         look = run.eyes.look(f"{name}_raw.png")
         self.frame = look.frame
@@ -17619,14 +17620,14 @@ class Story(Loop):
 
     def asking(self, notes: str, image: bytes) -> Asking:
         run = self.run
-        told = json.dumps(self.told, ensure_ascii=False)
+        story = json.dumps(self.story, ensure_ascii=False)
         messages = [
             Message("user", self.task_text()),
-            Message("assistant", told),
+            Message("assistant", story),
             Message("user", notes, image),
         ]
         done = run.profile.vocabulary.tools["report_complete"]
-        advice = NO_STORY.format(last=told, done=done)
+        advice = NO_STORY.format(last=story, done=done)
         corrections = run.config.reply_corrections
         asking = run.session.asking(run.executor, messages)
         return asking._replace(corrections=corrections, advice=lambda _: advice)
@@ -19660,7 +19661,7 @@ class DescribedAgents(TwoAgents):
             done=done,
             reason=cut(last.reasoning or found.get(form.step, ""), 120),
             expected=cut(found.get(form.success, ""), 120),
-            stalled=run.told_stalls,
+            stalled=run.stalls_to_tell,
         )
 
     def close(self, helped: Helped, end: Outcome | None) -> None:
@@ -19756,7 +19757,7 @@ def lmstudio_logs() -> dict[Path, int]:
 
 def copy_lmstudio_logs(logger: ExecutionLogger, before: Mapping[Path, int]) -> None:
     """Copies what LM Studio's logs grew by since they had these sizes, raw and shortened."""
-    told = "LM Studio wrote no log of this run on this machine."
+    sentence = "LM Studio wrote no log of this run on this machine."
     try:
         for path in lmstudio_logs():
             grown = path.read_bytes()[before.get(path, 0) :]
@@ -19768,11 +19769,11 @@ def copy_lmstudio_logs(logger: ExecutionLogger, before: Mapping[Path, int]) -> N
             for kind, data in (("raw", grown), ("clean", short)):
                 with in_run(logger.folder, f"lmstudio_{kind}.log").open("ab") as stream:
                     stream.write(data)
-            told = f"LM Studio's log of this run copied from {path}."
+            sentence = f"LM Studio's log of this run copied from {path}."
     except OSError as error:
-        told = f"LM Studio's log could not be copied: {error.strerror}."
+        sentence = f"LM Studio's log could not be copied: {error.strerror}."
     with suppress(AgentError):
-        logger.say(told, 2)
+        logger.say(sentence, 2)
 
 
 def keep_described_logs(run: Run, is_demo: bool, undo: ExitStack) -> None:
@@ -19857,8 +19858,8 @@ class StoryPanel(Panel):
             }
         if route == "GET /state":
             self._asked = time.monotonic()
-            told = {name: self._state[name] for name in STORY_STATE}
-            return told | {"raw_b64": base64.b64encode(self._live()).decode()}
+            state = {name: self._state[name] for name in STORY_STATE}
+            return state | {"raw_b64": base64.b64encode(self._live()).decode()}
         if route == "POST /inject":
             self.injected.put(words["vlm_text"].strip())
             return None
@@ -19946,8 +19947,8 @@ class Asked(Asker):
             words = self.grammar.first_text(task, [])
             messages = [*before, *shown_to(self.grammar, words, picture)]
             settings = {**self.grammar.sampling, **set_sampling(config)}
-            told = self.grammar.announce(self.size)
-            return self.exchange(Asking(messages, told, settings=settings))
+            system = self.grammar.announce(self.size)
+            return self.exchange(Asking(messages, system, settings=settings))
         settings = {"temperature": 0, "max_tokens": config.executor_max_tokens or REPLY_TOKENS}
         return self.exchange(Asking([*before, Message("user", task, picture)], "", tools, settings))
 
@@ -20023,18 +20024,18 @@ def _check_call(asked: Asked, profile: Profile) -> Iterator[Finding]:
         before = [first, Message("assistant", "", more={"tool_calls": [shown]}), answer]
     schemas = words.schemas(profile.roles["executor"].tools)
     reply = asked.ask(order, picture, schemas, before)
-    if asked.told:
-        yield Finding("request", True, " ".join(asked.told.values()), note=True)
+    if asked.notices:
+        yield Finding("request", True, " ".join(asked.notices.values()), note=True)
     if profile.loop != "story":
         act = read_call(reply, words) if grammar is None else grammar.read(reply, asked.size)
         call = act.call
-        told = f"{call.name} {json.dumps(call.arguments)}, not carried out"
+        text = f"{call.name} {json.dumps(call.arguments)}, not carried out"
         obeys = act.name == name and (
             key_name(act.key) == key_name("escape") or "escape" in act.text.lower()
         )
         if not obeys:
-            told += f"; but the order was: {order} A larger model does more often what it is told"
-        yield Finding("tool calls", True, told, note=not obeys)
+            text += f"; but the order was: {order} A larger model does more often what it is told"
+        yield Finding("tool calls", True, text, note=not obeys)
 
 
 def keep_calibration(asked: Asked, measured: Correction) -> str:
@@ -20587,8 +20588,8 @@ def _demo_offers(first: JsonDict, tools: Sequence[JsonDict]) -> Mapping[str, str
     offers = {}
     for function in functions:
         schema = function["parameters"]
-        told = {*schema["required"], *DEMO_UNASKED}
-        offers[function["name"]] = " ".join(filter(told.__contains__, schema["properties"]))
+        names = {*schema["required"], *DEMO_UNASKED}
+        offers[function["name"]] = " ".join(filter(names.__contains__, schema["properties"]))
     return offers
 
 
@@ -20781,10 +20782,10 @@ class McpClient:
             content.append(
                 {"type": "image", "mimeType": "image/png", "data": picture.image.decode()}
             )
-        told = {"content": content, "structuredContent": answer, "isError": not answer["ok"]}
+        result = {"content": content, "structuredContent": answer, "isError": not answer["ok"]}
         with self._lock:
             if self.call and not self.stop.cancelled:  # only the latest revision has a type
-                self._send(id=self.call["id"], result={**told, "resultType": "complete"})
+                self._send(id=self.call["id"], result={**result, "resultType": "complete"})
             self.call = {}
             self.stop.cancelled = ""
 
@@ -20797,9 +20798,9 @@ class McpClient:
             text = getattr(event, "text", getattr(event, "result", ""))
         token = found_at(self.call, "params._meta.progressToken")
         if text and token is not None:
-            told = {"progressToken": token, "progress": self.clock.now()}
-            told["message"] = self.hide(text)
-            self._send(method="notifications/progress", params=told)
+            params = {"progressToken": token, "progress": self.clock.now()}
+            params["message"] = self.hide(text)
+            self._send(method="notifications/progress", params=params)
 
     def _send(self, **message: object) -> None:
         line = json.dumps({"jsonrpc": "2.0", **message})
@@ -20814,26 +20815,26 @@ class McpClient:
                 for line in iter(partial(stream.readline, MCP_LINE_MOST), b""):
                     message = {}
                     revision = ""
-                    told: Any = "parse"
+                    answer: Any = "parse"
                     with suppress(ValueError):
                         message = json_object(strict_json(line))
                         if type(message.get("id", "")) not in (str, int):
                             message.clear()
                         about = json_object(found_at(message, "params._meta"))
                         revision = str(about.get(MCP_REVISION, ""))
-                        told = self._told_at_once(message, revision)
-                    if isinstance(told, str):
+                        answer = self._immediate_answer(message, revision)
+                    if isinstance(answer, str):
                         data = {"supported": MCP_REVISIONS, "requested": revision}
-                        self._send(id=message.get("id"), error={**MCP_FAULTS[told], "data": data})
-                    elif told is not None:
-                        self._send(id=message["id"], result=told)
+                        self._send(id=message.get("id"), error={**MCP_FAULTS[answer], "data": data})
+                    elif answer is not None:
+                        self._send(id=message["id"], result=answer)
         finally:
             with self._lock:
                 self.ended = True
                 if self.call:  # else all is answered, and nothing is to be stopped
                     self.stop.set("the client has ended")
 
-    def _told_at_once(self, message: JsonDict, revision: str) -> Any:
+    def _immediate_answer(self, message: JsonDict, revision: str) -> Any:
         # A result, the name of a fault, or nothing: a call is answered later, a notification never.
         method = message.get("method")
         if not (message.get("jsonrpc") == "2.0" and isinstance(method, str)):
@@ -20869,7 +20870,7 @@ class Calls(Chat):
     that for the client, and nothing is asked, kept or pruned.
     """
 
-    told: JsonDict = {}  # that answers the present call, with the picture that was asked for
+    result: JsonDict = {}  # that answers the present call, with the picture that was asked for
     picture: Message | None = None
 
     def __init__(self, run: Run, client: McpClient) -> None:
@@ -20885,7 +20886,7 @@ class Calls(Chat):
             self.run.progress.turn -= 1
             raise End(Outcome("completed", "All calls were answered."))
         self.run.progress.began = self.run.clock.now()
-        self.told = {}
+        self.result = {}
         self.picture = None
         given = {**json_object(found_at(call, "params.arguments"))}
         looks = read_flag(given.pop("look", False))
@@ -20901,11 +20902,11 @@ class Calls(Chat):
     def answer(
         self, answer: JsonDict, picture: Message | None, read: ToolCall | None = None
     ) -> None:
-        self.told = {**answer, **self.told}
+        self.result = {**answer, **self.result}
         self.picture = picture
 
     def lost(self, error: ToolError, look: Look) -> Helped:
-        self.told = refusal(error.kind, str(error))
+        self.result = refusal(error.kind, str(error))
         self.picture = None
         name = str(found_at(self.client.call, "params.name"))
         note_action(self.run, ActionRecord(name, "", str(error)))
@@ -20914,7 +20915,7 @@ class Calls(Chat):
     def close(self, helped: Helped, end: Outcome | None) -> None:
         self.client.frame = self.frame
         self.client.screenshots = self.screenshots
-        self.client.answer(self.told, self.picture)
+        self.client.answer(self.result, self.picture)
 
 
 ####################################################################################################
@@ -21177,7 +21178,7 @@ class Terminal:
 
     def _print(self) -> None:
         pause_s = LIVE_EVERY_S if self.live else PIPE_QUIET_S
-        told: object = None  # what goes on, once a line that stays has said so
+        last_doing: object = None  # what goes on, once a line that stays has said so
         erase = ""  # what removes the live line, if there is one
         said: str | Callable[[], None] = "..."
         while said:
@@ -21194,9 +21195,9 @@ class Terminal:
                 text, since = doing
                 lasts_s = self.clock.now() - since
                 if not self.live:
-                    if text and self.level and doing is not told:
+                    if text and self.level and doing is not last_doing:
                         self._write(f"...   {text}, {lasts_s:.0f} s so far\n")
-                    told = doing
+                    last_doing = doing
                 elif text and (self.level or self.bar()):
                     line = f"      {self.bar()}{text}, {lasts_s:.0f} s   {self.watch()}"
                     self._write(erase + line[: row_width()])
@@ -21992,8 +21993,8 @@ def show_once(recorder: Recorder, terminal: Terminal) -> None:
             listen = undo.enter_context(listening(desktop.api))
             ticks = desktop.api.GetTickCount
             hotkeys = watched(desktop.api, eyes.actuator)
-            for told in filter(None, undo.enter_context(hotkeys)):
-                terminal.say(told)
+            for note in filter(None, undo.enter_context(hotkeys)):
+                terminal.say(note)
         else:
             listen = partial(next, demo_hand(eyes), ())
             ticks = partial(ticks_of, eyes.clock)
@@ -22044,8 +22045,8 @@ def ask_what_stays(recorder: Recorder, terminal: Terminal) -> Kept | None:
                 step.args["text"] = f"{{{{{name}}}}}"
         elif types or step.picks:
             offer = plain_name(control.name if types else control.role) or "value"
-            told = plain_backslashes(step.act.in_words())
-            question = IS_IT_A_VALUE.format(number, told, offer)
+            text = plain_backslashes(step.act.in_words())
+            question = IS_IT_A_VALUE.format(number, text, offer)
             name = terminal.ask(question)
             while name and ("{{" in name or not plain_name(name)):
                 name = terminal.ask(NO_NAME + question)
@@ -22337,17 +22338,17 @@ def table_of(
         ends = re.fullmatch(r" *(\d{1,6})(?:-(\d{1,6}))? *", part)
         first, last = (int(ends[1]), int(ends[2] or ends[1])) if ends else (0, 0)
         if not 1 <= first <= last <= most:
-            told = f"such as 5-9,12, from 1 to {most}, not {options.only_rows!r:.62}"
-            raise ConfigError(f"--only-rows takes {told}.")
+            form = f"such as 5-9,12, from 1 to {most}, not {options.only_rows!r:.62}"
+            raise ConfigError(f"--only-rows takes {form}.")
         only.update(range(first, last + 1))
     lines_of: dict[str, int] = {}
     for row in table.rows:
         same = lines_of.setdefault(row.key, row.line)
         # By a secret, which may be all that tells two rows apart, a later run knows none of them.
         if same != row.line and (hidden or {same, row.line} <= only):
-            told = f"row {row.line} is the same as row {same}: take one out"
-            told += "" if hidden else ", or name one of them with --only-rows"
-            raise ConfigError(f"{options.rows} cannot be used: {told}.")
+            reason = f"row {row.line} is the same as row {same}: take one out"
+            reason += "" if hidden else ", or name one of them with --only-rows"
+            raise ConfigError(f"{options.rows} cannot be used: {reason}.")
     table.rows = [row for row in table.rows if row.line in only]
     known.hide_more(chain.from_iterable(row.items() for row in table.secrets.values()))
     for step in table.steps:
@@ -22476,8 +22477,8 @@ def take_earlier(run: Run, table: Table) -> None:
             row.run = old.run
             found.setdefault(source, []).append(row)
     for source, its_rows in found.items():
-        told = in_spans(its_rows, "text")
-        answer = run.actuator.put(run.actuator.person.vouches, f"Rows: {told}. Enter again?")
+        spans = in_spans(its_rows, "text")
+        answer = run.actuator.put(run.actuator.person.vouches, f"Rows: {spans}. Enter again?")
         for row in its_rows:
             if answer:
                 row.outcome = ""
@@ -22544,10 +22545,10 @@ class RowRepeat(Repeat):
                 for text in map(ntpath.basename, row.values.values()):
                     is_there = text in title and tells_words(title, text)
                     if is_there and not tells_words(step.place.title, text):
-                        told = f"{quoted_title(window)} is the window of row {row.line}, and was"
-                        told = f"{told} {step.place.title!r} when it was shown; nothing was typed."
+                        fault = f"{quoted_title(window)} is the window of row {row.line}, and was"
+                        fault += f" {step.place.title!r} when it was shown; nothing was typed."
                         hint = "Show the task so that it begins with a new document or record."
-                        raise End(Outcome("failed", f"{told} {hint}"))
+                        raise End(Outcome("failed", f"{fault} {hint}"))
         if found and self.way.next in self.sending:
             self.read_back()
             if not self.row.outcome:  # from here on nobody can tell, whatever ends it
@@ -22596,12 +22597,12 @@ class RowRepeat(Repeat):
                 if value is not None and (value == text or (adds and value.endswith(text))):
                     break
             else:
-                told = "does not tell any more what it holds; nothing was sent."
+                fault = "does not tell any more what it holds; nothing was sent."
                 if value is not None:  # else its program may be too busy to answer
                     shown = in_quotes(value, 80) if text == said else "something else"
                     less = " less than was typed" if text.startswith(value) else ""
-                    told = f"holds{less}: {shown} and not {in_quotes(said, 80)}."
-                raise End(Outcome("failed", f"{step.called!r} {told}"))
+                    fault = f"holds{less}: {shown} and not {in_quotes(said, 80)}."
+                raise End(Outcome("failed", f"{step.called!r} {fault}"))
 
     def is_there(self, lasting: bool = False) -> bool:
         """Tells whether Windows shows what all checks say of this row's values.
@@ -22631,8 +22632,8 @@ class RowRepeat(Repeat):
                 raise End(Outcome("not_proven", f"Windows does not show it: {lacks or checks}"))
             super().end(last)
         if self.unread:
-            told = f"There is no check, and nobody can read {', '.join(self.unread)}."
-            raise End(Outcome("not_proven", told))
+            reason = f"There is no check, and nobody can read {', '.join(self.unread)}."
+            raise End(Outcome("not_proven", reason))
         raise End(Outcome("completed", "All was done, and the fields held what was typed."))
 
 
@@ -22680,16 +22681,16 @@ def ask_about_table(run: Run, table: Table) -> None:
     each = f"of each: {'; '.join(risky) or 'nothing risky'}"
     what = each if table.steps else "the first one is done by the model"
     unused = f" Not used: {in_quotes(', '.join(table.unused), 80)}." if table.unused else ""
-    told = f"{count_of(len(table.rest), 'row')}, {what}.{unused}"
+    summary = f"{count_of(len(table.rest), 'row')}, {what}.{unused}"
     empty = sum(not text for row in table.rest for text in row.values.values())
-    told += f" Empty cells, which clear a field: {empty}." if empty else ""
+    summary += f" Empty cells, which clear a field: {empty}." if empty else ""
     void = [str(row.line) for row in table.rest if table.void_checks(row.values)]
     rows = cut(", ".join(void), 80)
-    told += f" What a check quotes is empty, and proves nothing, in row {rows}." if void else ""
-    run.logger.say(told, 0)
+    summary += f" What a check quotes is empty, and proves nothing, in row {rows}." if void else ""
+    run.logger.say(summary, 0)
     if risky or (table.steps and _person_is_there() and run.config.confirm != "never"):
         switch = "; ".join(sorted({risk for _, risk, _ in foreseen}))
-        question = f"{told} Allow for all {len(table.rest)}? [y/N]"
+        question = f"{summary} Allow for all {len(table.rest)}? [y/N]"
         if not run.actuator.put(run.actuator.person.allows, question, switch):
             raise AgentError("The rows were not allowed; nothing was done for them.")
     run.actuator.foreseen = foreseen
@@ -22786,13 +22787,13 @@ def end_of_row(run: Run, table: Table, row: RowRecord) -> Outcome:
             row.outcome = "unsure"  # nobody can tell which act sends it
             tell_row(run, table, row)
             ended = run_agent(run)
-            told = [text for shown in texts_shown(run.eyes, run.controls) for text in shown]
+            texts = [text for shown in texts_shown(run.eyes, run.controls) for text in shown]
             with suppress(AgentError):  # nothing was done
                 for step in recorded_way(run.logger.folder, old.turn).steps:
-                    told += [step.example, *map(str, step.act.args.values())]
+                    texts += [step.example, *map(str, step.act.args.values())]
             for name, text in row.values.items():
-                is_told = name in table.hidden or any(fold(text) in fold(one) for one in told)
-                if ended.kind == "completed" and not is_told:
+                was_entered = name in table.hidden or any(fold(text) in fold(one) for one in texts)
+                if ended.kind == "completed" and not was_entered:
                     why = f"{name}, {in_quotes(text, 60)}, was entered nowhere"
                     ended = Outcome("not_proven", f"{why}. {ended.text}", ended.checks)
             return ended
@@ -23016,8 +23017,8 @@ def read_options(argv: Sequence[str] | None) -> Namespace:
         said, equals, text = item.partition("=")
         name = said.strip()
         if not equals or name in given:
-            told = f"such as city=Basel, each name once, not {item[:60]!r}"
-            raise ConfigError(f"--with takes NAME=TEXT {told}.")
+            form = f"such as city=Basel, each name once, not {item[:60]!r}"
+            raise ConfigError(f"--with takes NAME=TEXT {form}.")
         given[name] = text
     vars(options).update(
         task=options.task or options.words,
@@ -23646,10 +23647,10 @@ def run_task(
     else:
         task, way, model = first_task(options, config, terminal, server, old, actuator.secrets)
         profile = fitting_profile(profile, config, model, options.chosen or client or old)
-    told = [model.note]
+    news = [model.note]
     grammar = chosen_grammar(config, profile, model)
     asked = Asked(at_size_of(desktop, config), model, server, grammar=grammar)
-    corrected = correction_for(asked, told.append)
+    corrected = correction_for(asked, news.append)
     logger = ExecutionLogger(config, terminal.hide, old)
     undo.callback(logger.close)
     stats = follow_run(logger)
@@ -23660,7 +23661,7 @@ def run_task(
     actuator.person = person
     run = made_run(profile, server, model, grammar, actuator, logger, corrected, way)
     if isinstance(desktop, WindowsDesktop):
-        told += undo.enter_context(watched(desktop.api, actuator))
+        news += undo.enter_context(watched(desktop.api, actuator))
     if options.panel:
         open_panel(run, stats, person, undo)
     if config.described:
@@ -23668,8 +23669,8 @@ def run_task(
     if not (options.demo or config.dry_run):
         delete_old_runs(config, [used.folder for used in (logger, way) if used])
     while True:
-        code = carry_out_task(run, person, stats, client, task, told)
-        told = []
+        code = carry_out_task(run, person, stats, client, task, news)
+        news = []
         task = next_task(options, run, terminal) if code in (0, 1) else ""
         if not task:
             return code
@@ -23793,7 +23794,7 @@ def open_panel(run: Run, stats: Stats, person: Person, undo: ExitStack) -> None:
     person.inbox = panel
 
 
-def begin_records(run: Run, told: Iterable[str], resumed: bool, is_next: bool) -> None:
+def begin_records(run: Run, news: Iterable[str], resumed: bool, is_next: bool) -> None:
     name = run.profile.name
     model = run.session.model.name
     logger = run.logger
@@ -23805,7 +23806,7 @@ def begin_records(run: Run, told: Iterable[str], resumed: bool, is_next: bool) -
     kind = partial(ResumeRecord, is_next=is_next or None) if resumed else RunRecord
     settings = asdict(run.config)
     written = logger.tell(kind(__version__, name, model, task, run.actuator.by_client, settings))
-    lines = [f"Task: {task}", f"Model {model}; all of it is kept in {logger.folder}.", *told]
+    lines = [f"Task: {task}", f"Model {model}; all of it is kept in {logger.folder}.", *news]
     if run.profile.loop == "native" or run.grammar:
         asked_in = grammar_name(run.grammar)
         lines.append(f"{model} is asked in the grammar {asked_in} by profile {name}.")
@@ -23821,7 +23822,7 @@ def begin_records(run: Run, told: Iterable[str], resumed: bool, is_next: bool) -
 
 
 def carry_out_task(
-    run: Run, person: Person, stats: Stats, client: McpClient | None, task: str, told: Iterable[str]
+    run: Run, person: Person, stats: Stats, client: McpClient | None, task: str, news: Iterable[str]
 ) -> int:
     """Carries out a task from its beginning to its end, which is recorded on every way out.
 
@@ -23845,7 +23846,7 @@ def carry_out_task(
     person.terminal.bar = str  # of no table
     if client:
         run.logger.listeners.append(client.take)
-    begin_records(run, told, bool(stats.run["begun"]), is_next)
+    begin_records(run, news, bool(stats.run["begun"]), is_next)
     outcome = Outcome("error", "The program failed; execution_log.txt has the details.")
     try:
         if isinstance(person.inbox, Panel) and isinstance(person.desktop, DemoDesktop):
