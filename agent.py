@@ -6358,13 +6358,13 @@ ARTICLES = frozenset(
 )
 
 
-def is_in_task(said: str, task: str, behind: Collection[str] = ()) -> bool:
+def is_in_task(phrase: str, task: str, behind: Collection[str] = ()) -> bool:
     """Tells whether the task names this literally, as words of its own, and permits it.
 
     Where words are given that say what is to be done, it stands behind one of them.
     """
-    said = said.lower().strip("#")  # as a number or a colour may have it in front
-    if len(said) < 3 and not said.isdigit():
+    phrase = phrase.lower().strip("#")  # as a number or a colour may have it in front
+    if len(phrase) < 3 and not phrase.isdigit():
         return False
     words: list[str] = []
     forbidden: list[bool] = []
@@ -6375,7 +6375,7 @@ def is_in_task(said: str, task: str, behind: Collection[str] = ()) -> bool:
         words += kept
         forbidden += [forbids] * len(kept)
     # What ends a word there does so here; what is all signs, as the dots of "cd ..", stays.
-    wanted = [word.rstrip(",;:!?.") or word for word in said.replace("’", "'").split()]
+    wanted = [word.rstrip(",;:!?.") or word for word in phrase.replace("’", "'").split()]
     if not wanted:
         return False
     for verb in behind or [""]:
@@ -8208,10 +8208,10 @@ def name_words(name: str) -> tuple[str, ...]:
     return tuple(_SAME_WORDS.get(word, word) for word in words if word not in _ROLE_WORDS)
 
 
-def names_agree(said: str, name: str) -> bool:
+def names_agree(label: str, name: str) -> bool:
     """Tells whether two names can mean one thing: the words of one are all in the other."""
     # The order does not count. A name without a word that tells which thing it is agrees with all.
-    one = name_words(said)
+    one = name_words(label)
     other = name_words(name)
     if not one or not other or "".join(one) == "".join(other):
         return True
@@ -9884,16 +9884,16 @@ error  HTTP ...$
 ]
 
 
-def fault_sentence(kind: str, said: str, info: ModelInfo) -> str:
+def fault_sentence(kind: str, text: str, info: ModelInfo) -> str:
     """Says what a server did, and which of its settings to look at."""
     # What is there is too little, and of the numbers that are told it is the smallest.
-    numbers = re.findall(r"(?<![\d.:])[0-9]{4,7}(?!\d)", said) if kind == "context" else []
+    numbers = re.findall(r"(?<![\d.:])[0-9]{4,7}(?!\d)", text) if kind == "context" else []
     there = info.context_length or min(map(int, numbers), default=0)
     tokens = CONTEXT_ADVISED
     while tokens <= there:
         tokens *= 2
     settings = SERVERS.get(info.server, SERVERS["other"])
-    sentence = FAULTS[kind].sentence.format(server_words(said), *settings)
+    sentence = FAULTS[kind].sentence.format(server_words(text), *settings)
     return sentence.replace("{tokens}", str(tokens))
 
 
@@ -10270,10 +10270,10 @@ class ModelServer:
             # Neither a page, as of a proxy, is what a model server says, nor is its model's name,
             # such as llama3.2-vision.
             nameless = re.sub(rf"(?<!\w){re.escape(self.info.name)}(?!\w)", "", said)
-            words = "" if page else nameless
+            text = "" if page else nameless
             # No text from outside is searched whole; its reason stands at its beginning or its end.
             part = SAID_CHARS_MOST // 2
-            searched = f"{words[:part]}{'':99}{words[-part:]} HTTP {response.status}"
+            searched = f"{text[:part]}{'':99}{text[-part:]} HTTP {response.status}"
             kind = next(kind for kind, form in KINDS_SAID if re.search(form, searched, re.I | re.S))
             if page and kind == "error":
                 kind = "not_json"
@@ -10298,11 +10298,11 @@ class ModelServer:
             raise self._fault("not_json", "no choices[0].message")
         return json_object(value)
 
-    def _fault(self, kind: str, said: str = "", wait_s: float = 0.0) -> ModelError:
+    def _fault(self, kind: str, text: str = "", wait_s: float = 0.0) -> ModelError:
         # A server that repeats the key does not get it into a message.
         if self.api_key:
-            said = said.replace(self.api_key, "***")
-        sentence = fault_sentence(kind, said, self.info)
+            text = text.replace(self.api_key, "***")
+        sentence = fault_sentence(kind, text, self.info)
         return ModelError(f"The server at {self.where} {sentence}.", kind, wait_s)
 
     def _error(self, what: str, kind: str = "no_model") -> ModelError:
@@ -10544,30 +10544,30 @@ _FIELD_FORMS = {
 _NOT_ALONE = "The call is not whole, or stands among other words; send it alone."
 
 
-def _in_tags(said: str) -> str:
+def _in_tags(text: str) -> str:
     """Returns what a reply says, a call in another form as one in tags; raises ReplyError."""
     # Only what the reply or its first call begins with: else it is in a text to type.
-    first = re.search(_TAG_BEGINS, said)
+    first = re.search(_TAG_BEGINS, text)
     for begin in (0, first.start()) if first else (0,):
         for form, field_form in _FIELD_FORMS.items():
-            found = form.match(said, begin)
+            found = form.match(text, begin)
             if found:
                 inside = re.sub(field_form, r"<parameter=\1>\2\3\4</parameter>", found[2])
                 call = f"<function={found[1]}>{inside}</function>"
-                return said[:begin] + call + said[found.end() :]
+                return text[:begin] + call + text[found.end() :]
         for form in (*_KEYWORD_FORMS, *_OBJECT_FORMS):
-            found = form.match(said, begin)
+            found = form.match(text, begin)
             if found:
                 inside = found[2]
                 if form in _KEYWORD_FORMS:
-                    words = found[2] or found[3] or ""
-                    inside = re.sub(_KEYWORD, lambda at: at[1] or f'"{at[2]}":', words)
+                    fields = found[2] or found[3] or ""
+                    inside = re.sub(_KEYWORD, lambda at: at[1] or f'"{at[2]}":', fields)
                     inside = f"{{{inside}}}"
                 call = f'<tool_call>{{"name": "{found[1]}", "arguments": {inside}}}</tool_call>'
-                return said[:begin] + call + said[found.end() :]
-        if first and _NAMED_BEGIN.match(said):  # and does not end: the other may be in its text
+                return text[:begin] + call + text[found.end() :]
+        if first and _NAMED_BEGIN.match(text):  # and does not end: the other may be in its text
             raise ReplyError(_NOT_ALONE, "no_call")
-    return said
+    return text
 
 
 def _json_calls(text: str) -> _Found:
@@ -10705,8 +10705,8 @@ _ADVICE = {
 _HARMLESS_NAME = re.compile(r"[\w.-]{1,64}")
 
 
-def _called(call: object, words: Vocabulary | None = None) -> ToolCall:
-    """Reads a call in any of its spellings, as one of a tool of `words`; raises ReplyError."""
+def _called(call: object, vocabulary: Vocabulary | None = None) -> ToolCall:
+    """Reads a call in any of its spellings, as one of a tool of `vocabulary`; raises ReplyError."""
     # Some models encode arguments twice, or give the whole call in them.
     outer = json_object(call)
     inner = json_object(outer.get("function"))  # the API's: {"function": {"name", "arguments"}}
@@ -10725,7 +10725,7 @@ def _called(call: object, words: Vocabulary | None = None) -> ToolCall:
             'The call must hold all its arguments in one object, "arguments".', "invalid_args"
         )
     tool = names[0].strip().removeprefix("functions.") if isinstance(names[0], str) else ""
-    takes = words and words.shown(words.tool(tool))
+    takes = vocabulary and vocabulary.shown(vocabulary.tool(tool))
     value = next(iter(given), None)
     if value is None or (value == "" and not takes):  # for others it may have been cut
         value = {}
@@ -10747,21 +10747,21 @@ def _called(call: object, words: Vocabulary | None = None) -> ToolCall:
     return ToolCall(tool, unique(said))
 
 
-def first_call(reply: Reply, words: Vocabulary | None = None) -> ToolCall:
-    """Reads the first call of a reply, as one of a tool of `words`; raises ReplyError."""
+def first_call(reply: Reply, vocabulary: Vocabulary | None = None) -> ToolCall:
+    """Reads the first call of a reply, as one of a tool of `vocabulary`; raises ReplyError."""
     # A broken one is not skipped for a later one, which was meant for the screen after it.
     call, *further = _found_calls(reply)
-    return replace(_called(call, words), ignored=len(further))
+    return replace(_called(call, vocabulary), ignored=len(further))
 
 
-def read_call(reply: Reply, words: Vocabulary) -> Act:
+def read_call(reply: Reply, vocabulary: Vocabulary) -> Act:
     """Reads the first call in a reply, with certainty; raises ReplyError."""
     try:
-        return words.parse(first_call(reply, words), by_model=True)
+        return vocabulary.parse(first_call(reply, vocabulary), by_model=True)
     except (ToolError, RecursionError) as error:
         why = explained(error, reply)
         if why.kind == "no_call":
-            why = ReplyError(str(why), why.kind, meant_call(strip_think(reply.text), words))
+            why = ReplyError(str(why), why.kind, meant_call(strip_think(reply.text), vocabulary))
         raise why from None
 
 
@@ -10771,12 +10771,12 @@ _OBJECT = re.compile(r"[^{]*(\{\s*\"name\".*\})")
 _GIVEN = re.compile(r"\W*(?:[\"'“`]([^\"'”`]{1,60})[\"'”`].*|([\w+-]+))\W*")
 
 
-def meant_call(said: str, words: Vocabulary) -> str:
+def meant_call(text: str, vocabulary: Vocabulary) -> str:
     """Quotes the line in which a reply names one tool, and the form of a call of it; or nothing."""
     # It is only told: what stands among words may be an example.
     lines = {}
-    for line in _LINES.split(said[:FACT_CHARACTERS]):
-        tools = [tool for tool in words.tools.values() if re.search(rf"\b{tool}\b", line)]
+    for line in _LINES.split(text[:FACT_CHARACTERS]):
+        tools = [tool for tool in vocabulary.tools.values() if re.search(rf"\b{tool}\b", line)]
         if len(tools) == 1 and "tool_call" not in line:
             lines[line] = tools[0]
     steps = [line for line in lines if re.match(r"\W*[A-Z_]{3,30}\W*:", line)]
@@ -10787,7 +10787,7 @@ def meant_call(said: str, words: Vocabulary) -> str:
     written = _OBJECT.match(line)
     if written:
         return f"You wrote {written[1]} among other words; send it alone."
-    (schema,) = words.schemas([words.tool(tool).name])
+    (schema,) = vocabulary.schemas([vocabulary.tool(tool).name])
     needed = schema["function"]["parameters"]["required"]
     given = _GIVEN.fullmatch(line.partition(tool)[2])
     value = "..."
@@ -10834,19 +10834,19 @@ CLAIM = re.compile(
 )
 
 
-def is_answer(said: str, insists: bool) -> bool:
+def is_answer(text: str, insists: bool) -> bool:
     """Tells whether words without a call are meant as the end of the task."""
     # Other words without a call mostly say what the model is about to do.
-    if not said or _ATTEMPT.search(said):
+    if not text or _ATTEMPT.search(text):
         return False
-    return insists or CLAIM.search(said) is not None
+    return insists or CLAIM.search(text) is not None
 
 
-def story_in(said: str) -> JsonDict:
+def story_in(text: str) -> JsonDict:
     """Returns a reply's first JSON object, if it is a story; else nothing."""
     story = {}
     with suppress(ReplyError):
-        value, _ = read_json("{" + said.partition("{")[2])
+        value, _ = read_json("{" + text.partition("{")[2])
         story = json_object(value)
     return story if story.keys() & {"observation", "bboxes", "actions"} else {}
 
@@ -10862,7 +10862,7 @@ def read_story(message: JsonDict) -> tuple[str, list[object], list[object]]:
     )
 
 
-def read_action(action: object, evidence: str, words: Vocabulary) -> Act:
+def read_action(action: object, evidence: str, vocabulary: Vocabulary) -> Act:
     """Reads one action of a story, with `evidence` where it has none; raises ReplyError."""
     # A label that it lacks stays empty: what the story says elsewhere is no word on a button.
     given = {}
@@ -10872,7 +10872,7 @@ def read_action(action: object, evidence: str, words: Vocabulary) -> Act:
         if said and (name == "text" or said.strip()):  # in a text a blank is something
             given[name] = value
     name = str(given.pop("name", "")).strip().lower().removeprefix("functions.")
-    return words.parse(ToolCall(name, {"label": "", "evidence": evidence or name, **given}))
+    return vocabulary.parse(ToolCall(name, {"label": "", "evidence": evidence or name, **given}))
 
 
 def correction(error: ToolError) -> str:
@@ -11156,14 +11156,14 @@ class Grammar(NamedTuple):
         label = cut(said, LABEL_CHARS) or cut(thought[::-1], THOUGHT_END_CHARS)[::-1]
         if word.act == "type_text" and "position" not in arguments:  # nothing is clicked
             label = ""
-        words = arguments.get("text") or said
+        text = arguments.get("text") or said
         silent = "it does not say why" if word.act == "failed" else "the task is done"
         values = {
             "element_name": label,
             "position": None,
             "start": None,
-            "evidence": words or silent,
-            "question": words or "Do the next step here yourself. Is it done?",
+            "evidence": text or silent,
+            "question": text or "Do the next step here yourself. Is it done?",
             **arguments,
             "seconds": min(math.ceil(arguments.get("seconds", 0)) or 1, SECONDS_MOST),
         }
@@ -11207,12 +11207,12 @@ class Grammar(NamedTuple):
         history = "\n".join(
             self.step.format(number=number, said=said) for number, said in enumerate(steps, 1)
         )
-        words = self.question.format(task=task, steps=history or "None")
+        text = self.question.format(task=task, steps=history or "None")
         if history and "{steps}" not in self.question:
             # The question leaves them to the pictures: without them the model would begin again
             # each time that a picture goes.
-            words += f"\n\nSteps done before:\n{history}"
-        return words
+            text += f"\n\nSteps done before:\n{history}"
+        return text
 
     def correction(self, error: ToolError) -> str:
         """Tells a model the defect of its reply, and the form of a good one."""
@@ -11731,12 +11731,12 @@ _REPORT_FIELD = re.compile(
 )
 
 
-def report_fields(said: str) -> dict[str, str]:
+def report_fields(text: str) -> dict[str, str]:
     """Returns the fields of a report by their names, each as it was said first."""
-    _, *pieces = _REPORT_FIELD.split(said)
+    _, *pieces = _REPORT_FIELD.split(text)
     found: dict[str, str] = {}
-    for name, words in zip(pieces[::2], pieces[1::2], strict=True):
-        found.setdefault(name, " ".join(words.split()).rstrip("*_ "))
+    for name, value in zip(pieces[::2], pieces[1::2], strict=True):
+        found.setdefault(name, " ".join(value.split()).rstrip("*_ "))
     return found
 
 
@@ -11827,7 +11827,7 @@ class Profile(NamedTuple):
         prompt = role.prompt + role.extra
         return str(prompt.format(grid=GRID_RULES, **self.vocabulary.tools))
 
-    def words(self, role: Role) -> Vocabulary:
+    def vocabulary_of(self, role: Role) -> Vocabulary:
         shown = {name: self.vocabulary.tools[name] for name in role.tools}
         return replace(self.vocabulary, tools=shown)
 
@@ -11952,9 +11952,9 @@ STORY_WORDS = Vocabulary(
 )
 
 
-def _acting(words: Vocabulary) -> tuple[str, ...]:
+def _acting(vocabulary: Vocabulary) -> tuple[str, ...]:
     # All but the planner's.
-    return tuple(name for name in words.tools if name not in PLANNER_TOOLS)
+    return tuple(name for name in vocabulary.tools if name not in PLANNER_TOOLS)
 
 
 # Of profile native without a grammar: there is no planner to report a goal to.
@@ -12751,10 +12751,10 @@ class Asker:
             if not kind:
                 self.why = ""
                 return reply
-            words = str(form[0]["max_tokens"])
+            tokens = str(form[0]["max_tokens"])
             if reply.usage.completion is not None:
-                words = f"{reply.usage.completion} of {words}"
-            trouble = ModelError(f"The server {fault_sentence(kind, words, self.model)}.", kind)
+                tokens = f"{reply.usage.completion} of {tokens}"
+            trouble = ModelError(f"The server {fault_sentence(kind, tokens, self.model)}.", kind)
         except ModelError as error:
             trouble = error
         kind = trouble.kind
@@ -13081,9 +13081,9 @@ class Correction(NamedTuple):
     def beyond(self) -> bool:
         return max(self.x.moved, self.y.moved) > CORRECTED_MOST
 
-    def place(self, said: Coordinate) -> Coordinate:
+    def place(self, position: Coordinate) -> Coordinate:
         """Raises ToolError for one outside the grid."""
-        return Coordinate(self.x.undo(said.x), self.y.undo(said.y))
+        return Coordinate(self.x.undo(position.x), self.y.undo(position.y))
 
 
 NO_CORRECTION = Correction()
@@ -13650,13 +13650,13 @@ class ControlCheck:
             f"There is no picture: these lines are all that can be known of the screen.\n{listed}"
         )
 
-    def is_called(self, said: str, hit: Control) -> bool:
+    def is_called(self, label: str, hit: Control) -> bool:
         """Tells whether that is a name of what is clicked there."""
-        words = re.findall(r"\w+", fold_label(said[:FACT_CHARACTERS]))
-        if not (name_words(said) or _FIELD_WORDS.isdisjoint(words)):  # such as "text area"
+        words = re.findall(r"\w+", fold_label(label[:FACT_CHARACTERS]))
+        if not (name_words(label) or _FIELD_WORDS.isdisjoint(words)):  # such as "text area"
             return hit.role in FIELDS
-        is_named = hit.role not in CAPTIONS and is_name_of(said, hit.name)
-        return is_named or is_name_of(said, cut(hit.value or "", 100))
+        is_named = hit.role not in CAPTIONS and is_name_of(label, hit.name)
+        return is_named or is_name_of(label, cut(hit.value or "", 100))
 
     def into_only_field(self, act: Act, frame: Frame) -> Act:
         """Takes the place from a text that is aimed beside the only field of its window.
@@ -13734,8 +13734,8 @@ class ControlCheck:
         return name in self._secret_fields
 
 
-def is_name_of(said: str, name: str) -> bool:
-    return bool(name_words(name)) and names_agree(said, name)
+def is_name_of(label: str, name: str) -> bool:
+    return bool(name_words(name)) and names_agree(label, name)
 
 
 ####################################################################################################
@@ -14308,7 +14308,7 @@ def entered_apart(act: Act) -> list[Act]:
 def recorded_way(folder: Path, after: int = 0, until: int = sys.maxsize) -> Way:
     """Reads the acts that were performed whole after a turn, `until` one; raises AgentError."""
     journal = read_journal(folder)
-    words = Vocabulary({name: name for name in HANDS})
+    vocabulary = Vocabulary({name: name for name in HANDS})
     steps: list[Step] = []
     settings: JsonDict = {}
     by_hand = False
@@ -14340,7 +14340,7 @@ def recorded_way(folder: Path, after: int = 0, until: int = sys.maxsize) -> Way:
             if mouse and intent.tool in AT_MOUSE:
                 args = {"element_name": "", "position": asdict(mouse)}
                 call = ToolCall(AT_MOUSE[intent.tool], args)
-            act = words.parse(call)
+            act = vocabulary.parse(call)
             if act.places:
                 mouse = act.places[-1]
             acts = entered_apart(act) if place.control and not by_hand else [act]
@@ -14857,10 +14857,10 @@ def touch(run: Run, act: Act, look: Look) -> Deed:
             progress.idle.clear()
     if deed.changed is False:
         progress.idle[str(said)] += 1
-    words = "Not done: " if deed.refused else ""
+    prefix = "Not done: " if deed.refused else ""
     if deed.became == "half-way":
-        words = "Failed half-way, so look before doing it again: "
-    deed = replace(deed, result=logger.hide(words + deed.result))
+        prefix = "Failed half-way, so look before doing it again: "
+    deed = replace(deed, result=logger.hide(prefix + deed.result))
     seconds = round(run.clock.now() - begin, 3)
     logger.tell(
         ResultRecord(
@@ -14987,7 +14987,7 @@ def place_in(run: Run, closer: Look, name: str) -> Coordinate | None:
             f" on its own grid. Click this in it, if it is there: {name}"
         )
     grammar = run.grammar
-    words = run.profile.vocabulary
+    vocabulary = run.profile.vocabulary
     size = Size(closer.frame.width, closer.frame.height)
     role = run.executor._replace(name="closer look")  # which hears no hints
     if grammar:
@@ -15003,8 +15003,8 @@ def place_in(run: Run, closer: Look, name: str) -> Coordinate | None:
             return act
         if run.profile.loop == "story":
             _, actions, _ = read_story(reply.message)
-            return read_action(next(iter(actions), None), "", words)
-        return read_call(reply, words)
+            return read_action(next(iter(actions), None), "", vocabulary)
+        return read_call(reply, vocabulary)
 
     try:
         found = run.session.ask_until_read(asking._replace(role=role, shrinks=True), read)
@@ -16121,8 +16121,8 @@ STATUS_FOR_REVIEW = ("DONE", "COMPLETE", "FINISH", "SUCCESS", "BLOCKED", "FAIL")
 FINAL_ANSWER = "final_answer"  # words in the place of a call, which may say that it is done
 
 
-def final_answer(said: str) -> Act:
-    return Act(FINAL_ANSWER, {}, ToolCall(FINAL_ANSWER, {}), said=said)
+def final_answer(sentence: str) -> Act:
+    return Act(FINAL_ANSWER, {}, ToolCall(FINAL_ANSWER, {}), said=sentence)
 
 
 def perform(run: Run, act: Act, look: Look) -> Deed:
@@ -16220,9 +16220,9 @@ def follow_plan(run: Run, act: Act) -> Deed:
     if not progress.touched:  # what their files hold now they held before
         progress.files = {**file_facts(*progress.done_when), **progress.files}
     instructions = args["instructions"]
-    words = run.profile.words(run.executor)
+    vocabulary = run.profile.vocabulary_of(run.executor)
     for name in dict.fromkeys(re.findall(r"(?<![\w.\"'])[a-z]+_[a-z_]+\b", instructions)):
-        meant = words.meant(name)
+        meant = vocabulary.meant(name)
         if meant not in ("", name) and name not in progress.task:
             instructions += f" ({name} is the tool {meant}.)"
     progress.execution_instructions = instructions
@@ -16839,7 +16839,7 @@ class TwoAgents(Loop):
 
     def read(self, look: Look, reply: Reply) -> Act:
         self.said = without_calls(cut_repetition(strip_think(reply.text)))
-        act = read_call(reply, self.run.profile.words(self.role))
+        act = read_call(reply, self.run.profile.vocabulary_of(self.role))
         return replace(act, said=self.said)
 
     def heard(self, deed: Deed, look: Look) -> Deed:
@@ -16928,11 +16928,11 @@ def unseen_effect(record: ActionRecord) -> str:
     return "" if record.changed else "the screen did not change"
 
 
-def shown_to(grammar: Grammar, words: str, image: bytes) -> list[Message]:
+def shown_to(grammar: Grammar, text: str, image: bytes) -> list[Message]:
     """Returns words and a picture in the order of a grammar."""
-    if words and grammar.text_apart:
-        return [Message("user", words), Message("user", "", image)]
-    return [Message("user", "", image, before=words)]
+    if text and grammar.text_apart:
+        return [Message("user", text), Message("user", "", image)]
+    return [Message("user", "", image, before=text)]
 
 
 class NativeTurn(NamedTuple):
@@ -16983,11 +16983,11 @@ class Spoken(TwoAgents):
                 line = cut(record.response_text or f"{record.tool} {record.args}", STEP_CHARS)
                 effect = cut(unseen_effect(record), STEP_CHARS)
                 steps.append(f"{line} ({effect})" if effect else line)
-        words = grammar.first_text(progress.execution_instructions or progress.task, steps)
+        text = grammar.first_text(progress.execution_instructions or progress.task, steps)
         messages = []
         for earlier in self.shown:
-            messages += shown_to(grammar, words, earlier.image)
-            words = ""
+            messages += shown_to(grammar, text, earlier.image)
+            text = ""
             messages.append(Message("assistant", earlier.reply))
         last = memory.get_last_action_for_validation()
         listed = run.controls.listed(look, grammar.sides(self.picture))
@@ -17000,7 +17000,7 @@ class Spoken(TwoAgents):
             stalled=run.stalls_to_tell,
             listed=listed and LISTED.format(listed),
         )
-        messages += shown_to(grammar, f"{words}\n\n{notes}".strip(), look.base64)
+        messages += shown_to(grammar, f"{text}\n\n{notes}".strip(), look.base64)
         return Asking(
             messages,
             grammar.announce(self.picture),
@@ -17114,8 +17114,8 @@ class Chat(Loop):
         self.said = ""  # the words of it
         self.condense(0)
         if run.profile.opening:  # the program calls a tool, as if the model had done it
-            words = run.profile.vocabulary
-            act = words.parse(ToolCall(words.tools[run.profile.opening], {}))
+            vocabulary = run.profile.vocabulary
+            act = vocabulary.parse(ToolCall(vocabulary.tools[run.profile.opening], {}))
             seen = self.look_before(act)
             record_act(run, act, self.heard(perform(run, act, seen), seen), seen)
 
@@ -17146,7 +17146,7 @@ class Chat(Loop):
                 raise ToolError(
                     "A reply takes one call; none of these was carried out.", "too_many_tool_calls"
                 )
-            act = read_call(reply, profile.words(run.executor))
+            act = read_call(reply, profile.vocabulary_of(run.executor))
         except ToolError as error:
             insists = self.silent >= run.config.reply_corrections
             ends = said != "" if self.words_end else is_answer(said, insists)
@@ -17250,8 +17250,8 @@ class Chat(Loop):
                 0, Message("assistant", said, more={"tool_calls": shown}, thought=thought)
             )
         else:  # servers answer 500 to a broken call that is sent back
-            words = cut(said, 300)
-            answers += [Message("assistant", words)] if words else []
+            text = cut(said, 300)
+            answers += [Message("assistant", text)] if text else []
             answers.append(Message("user", content))
         self.steps.append([*answers, picture] if picture else answers)
 
@@ -17427,12 +17427,12 @@ def annotate(
     gap = round(reach * 0.75)
     taken: list[Rect] = []
     for number, act in enumerate(turns[0], 1):
-        words = str(number)
+        label = str(number)
         for place in mark_places(act):
-            text = f"{words} ({place.x},{place.y})"
+            text = f"{label} ({place.x},{place.y})"
             point = to_point(place, canvas.area)
             canvas.label(text, point, gap, taken)
-            words = f"{number} to"
+            label = f"{number} to"
     return bytes(canvas.pixels)
 
 
@@ -19273,7 +19273,7 @@ class Panel(Inbox):
             problem = f"There is no such thing; a hint has 1 to {PANEL_HINT_MOST} characters."
             return 404, {"error": problem}
 
-    def reply(self, route: str, words: JsonDict) -> object:
+    def reply(self, route: str, body: JsonDict) -> object:
         """Does what a page asks for, and gives what it gets; raises whatever for anything else."""
         if route == "POST /news":  # the state, and what is new
             time.sleep(PANEL_NEWS_S)  # here: browsers hold up the timers of a page behind others
@@ -19282,21 +19282,21 @@ class Panel(Inbox):
             items = [
                 item
                 for item in (run, *self.stats.items)
-                if words["seen"] < item["number"] <= run["number"]
+                if body["seen"] < item["number"] <= run["number"]
             ]
             self._asked = time.monotonic()
             return self._state | {"paused": self.stop.paused, "items": items}
         if route == "POST /picture":  # by its name, or without one the screen as it is now
-            if not words["name"]:
+            if not body["name"]:
                 return self._live()
-            png = in_run(self.folder, picture_name(words["name"])).read_bytes()
+            png = in_run(self.folder, picture_name(body["name"])).read_bytes()
             png_size(png)  # else it is still being written
             return png
         if route != "POST /control":  # a button, or a hint
             raise LookupError(route)
-        action = words["action"]
+        action = body["action"]
         if action == "hint":
-            text = words["text"].strip()
+            text = body["text"].strip()
             if not 0 < len(text) <= PANEL_HINT_MOST:
                 raise ValueError(action)
             said = self.answers if self._state["question"] else self.hints
@@ -19698,16 +19698,17 @@ def chosen_profile(name: str, config: Config) -> Profile:
     profile = PROFILES[name]
     if config.described:
         # Without what its description lacks, and with what is otherwise there.
-        words = profile.vocabulary
+        vocabulary = profile.vocabulary
+        left_out = {*vocabulary.left_out, *EXTRA_ARGUMENTS}
         lacking = EXTRA_STORY_TOOLS if profile.loop == "story" else EXTRA_TOOLS
-        tools = {tool: shown for tool, shown in words.tools.items() if tool not in lacking}
+        tools = {tool: shown for tool, shown in vocabulary.tools.items() if tool not in lacking}
         roles = {}
         for key, role in profile.roles.items():
             described = tuple(tool for tool in role.tools if tool in tools)
             otherwise = DESCRIBED_ROLES.get(name, {}).get(key, {})
             roles[key] = role._replace(**{"tools": described, "extra": "", **otherwise})
         profile = profile._replace(
-            vocabulary=replace(words, tools=tools, left_out={*words.left_out, *EXTRA_ARGUMENTS}),
+            vocabulary=replace(vocabulary, tools=tools, left_out=left_out),
             roles=roles,
             repeats=True,
             turns_an_act=1,
@@ -19848,7 +19849,7 @@ class StoryPanel(Panel):
         self._missed = not self._annotated
         return self._annotated
 
-    def reply(self, route: str, words: JsonDict) -> object:
+    def reply(self, route: str, body: JsonDict) -> object:
         """Does what its page asks for, too: the configuration, the state, a reply, a picture."""
         if route == "GET /config":
             return {
@@ -19861,19 +19862,19 @@ class StoryPanel(Panel):
             state = {name: self._state[name] for name in STORY_STATE}
             return state | {"raw_b64": base64.b64encode(self._live()).decode()}
         if route == "POST /inject":
-            self.injected.put(words["vlm_text"].strip())
+            self.injected.put(body["vlm_text"].strip())
             return None
         if route != "POST /annotated":
-            return super().reply(route, words)
+            return super().reply(route, body)
         png = b""
         with suppress(ValueError):
-            png = base64.b64decode(words["image_b64"], validate=True)
+            png = base64.b64decode(body["image_b64"], validate=True)
         like = self._live()[:24]  # the signature, and in the first chunk width and height
-        if self._state["phase"] != WAITS_FOR_PICTURE or words["seq"] != self._state["pending_seq"]:
+        if self._state["phase"] != WAITS_FOR_PICTURE or body["seq"] != self._state["pending_seq"]:
             raise Unawaited("No picture of that seq is awaited; GET /state has pending_seq.")
         if png[:24] != like or not png.endswith(PNG_END):
             raise Unawaited("A whole PNG as wide and high as raw_b64 is awaited.")
-        self.update(phase="asking", annotated_seq=words["seq"])
+        self.update(phase="asking", annotated_seq=body["seq"])
         self._annotated = png
         return None
 
@@ -19944,8 +19945,8 @@ class Asked(Asker):
         """
         config = self.config
         if self.grammar:
-            words = self.grammar.first_text(task, [])
-            messages = [*before, *shown_to(self.grammar, words, picture)]
+            text = self.grammar.first_text(task, [])
+            messages = [*before, *shown_to(self.grammar, text, picture)]
             settings = {**self.grammar.sampling, **set_sampling(config)}
             system = self.grammar.announce(self.size)
             return self.exchange(Asking(messages, system, settings=settings))
@@ -20007,11 +20008,11 @@ def _check_call(asked: Asked, profile: Profile) -> Iterator[Finding]:
     # Has the model call a tool whose name stands in the list alone, which templates may leave out,
     # by a request with the roles, tools and pictures of the profile's own. Raises ReplyError
     # without a call.
-    words = profile.vocabulary
+    vocabulary = profile.vocabulary
     grammar = asked.grammar
     name = "press_key"
     order = "Press the key escape."
-    if name not in words.tools:
+    if name not in vocabulary.tools:
         name = "type_text"
         order = "Type the text escape."
     looks = profile.loop == "chat"
@@ -20020,14 +20021,14 @@ def _check_call(asked: Asked, profile: Profile) -> Iterator[Finding]:
     done = '{"ok": true}'
     before = [first, Message("user", done)]
     if looks:
-        shown, answer = answered_call(ToolCall(words.tools["observe"], {}), 1, done)
+        shown, answer = answered_call(ToolCall(vocabulary.tools["observe"], {}), 1, done)
         before = [first, Message("assistant", "", more={"tool_calls": [shown]}), answer]
-    schemas = words.schemas(profile.roles["executor"].tools)
+    schemas = vocabulary.schemas(profile.roles["executor"].tools)
     reply = asked.ask(order, picture, schemas, before)
     if asked.notices:
         yield Finding("request", True, " ".join(asked.notices.values()), note=True)
     if profile.loop != "story":
-        act = read_call(reply, words) if grammar is None else grammar.read(reply, asked.size)
+        act = read_call(reply, vocabulary) if grammar is None else grammar.read(reply, asked.size)
         call = act.call
         text = f"{call.name} {json.dumps(call.arguments)}, not carried out"
         obeys = act.name == name and (
@@ -20520,17 +20521,17 @@ def demo_reply(request: Mapping[str, Any]) -> JsonDict:
     values = _demo_values(step, target, place, note)
     # Any other argument gets the reason.
     arguments = {name: values.get(name, why) for name in offers[tool].split()}
-    words = f"SCREEN_SHOWS: {why}.\nNEXT_STEP: {tool} {target}"
+    reply = f"SCREEN_SHOWS: {why}.\nNEXT_STEP: {tool} {target}"
     if "tools" in request:
         call = {
             "id": f"call_{len(messages)}",
             "type": "function",
             "function": {"name": tool, "arguments": json.dumps(arguments)},
         }
-        return {"role": "assistant", "content": words, "tool_calls": [call]}
+        return {"role": "assistant", "content": reply, "tool_calls": [call]}
     if offers is DEMO_ACTS[DEMO_NATIVE]:
         given = json.dumps({"action": tool, **arguments})
-        words = f"Action: {why}.\n{call_in_text('computer_use', given)}"
+        reply = f"Action: {why}.\n{call_in_text('computer_use', given)}"
     elif offers in DEMO_ACTS.values():
         actions = [{"name": tool, **arguments}]
         if tool == "drag":
@@ -20544,10 +20545,10 @@ def demo_reply(request: Mapping[str, Any]) -> JsonDict:
                 }
                 for (x1, y1), (x2, y2) in zip(DEMO_CORNERS, DEMO_CORNERS[1:], strict=False)
             ]
-        words = json.dumps({"observation": why, "actions": actions})
+        reply = json.dumps({"observation": why, "actions": actions})
     else:
-        words += "\n" + call_in_text(tool, json.dumps(arguments))
-    return {"role": "assistant", "content": words}
+        reply += "\n" + call_in_text(tool, json.dumps(arguments))
+    return {"role": "assistant", "content": reply}
 
 
 def _demo_values(step: DemoStep, target: str, place: Coordinate, note: str) -> dict[str, object]:
@@ -20660,10 +20661,10 @@ class DemoModel(PanelServer):
         if not body:
             return {"data": [DEMO_MODEL]}
         message = demo_reply(json.loads(body))
-        words, pictures = re.subn(rb';base64,[^"]+', b"", body)
+        text, pictures = re.subn(rb';base64,[^"]+', b"", body)
         usage = {
             # A token is 32x32 pixels, of the demo's whole screen 900 in all, or four characters.
-            "prompt_tokens": len(words) // 4 + pictures * 900,
+            "prompt_tokens": len(text) // 4 + pictures * 900,
             "completion_tokens": len(json.dumps(message)) // 4,
         }
         reason = "tool_calls" if "tool_calls" in message else "stop"
@@ -20809,9 +20810,9 @@ class McpClient:
             if not taken_within(MCP_PATIENCE_S, written):
                 self.stop.set("the client reads no answers")
 
-    def _read(self, said: int) -> None:
+    def _read(self, pipe: int) -> None:
         try:
-            with os.fdopen(said, "rb") as stream:
+            with os.fdopen(pipe, "rb") as stream:
                 for line in iter(partial(stream.readline, MCP_LINE_MOST), b""):
                     message = {}
                     revision = ""
@@ -23175,12 +23176,12 @@ allow_risky blocked_windows allowed_windows stop_hotkey dump_dir"""
 SCHEDULE_MOST = 261  # characters that schtasks takes
 
 
-def schedule_line(at: str, said: Iterable[str], task: str) -> str:
+def schedule_line(at: str, arguments: Iterable[str], task: str) -> str:
     """Gives the line that has Windows start what was said daily; raises ConfigError."""
     if not re.fullmatch(r"([01]\d|2[0-3]):[0-5]\d", at):
         raise ConfigError(f"--schedule takes a time such as 07:30, not {at[:40]!r}.")
     words = []
-    left = iter(said)
+    left = iter(arguments)
     for word in left:
         if word == "--schedule":
             next(left)  # its time
@@ -23302,8 +23303,8 @@ def look_back(options: Namespace) -> Iterator[str]:
         root = Path(config.dump_dir)
         if options.print_config:
             settings = [f"dump_dir={root.absolute()}", "--set", CLIENT_WINDOWS]
-            words = json.dumps([__file__, "--mcp", "--set", *settings])
-            yield CLIENT_CONFIG.format(json.dumps(sys.executable), words)
+            arguments = json.dumps([__file__, "--mcp", "--set", *settings])
+            yield CLIENT_CONFIG.format(json.dumps(sys.executable), arguments)
         elif options.runs:
             yield from list_runs(root)
         elif options.forget:
