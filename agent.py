@@ -1691,7 +1691,7 @@ class StateRecord(Record, kind="state"):
     stalled: int = 0  # executor turns in a row without progress
     # Since the last progress: whether what was done on the desktop may have changed it (None:
     # nothing was done), and whether the recovery keys were pressed.
-    stirred: bool | None = None
+    may_have_changed: bool | None = None
     recovered: bool = False
     touched: int = 0  # acts that touched the desktop
     # Whether anything came of one of them: on the screen, or where no screen shows it.
@@ -16257,9 +16257,9 @@ def judge_deed(run: Run, deed: Deed) -> Deed:
         progress.touched += 1
         progress.answers.clear()
         progress.idle.pop("zoom", None)
-        stirred = deed.begun and deed.changed is not False
-        progress.stirred = progress.stirred or stirred
-        progress.seen = progress.seen or stirred
+        may_have_changed = deed.begun and deed.changed is not False
+        progress.may_have_changed = progress.may_have_changed or may_have_changed
+        progress.seen = progress.seen or may_have_changed
     if deed.begun and not progress.seen:
         # What changes nothing that a screen shows may be just what was to be done: a program that
         # comes later, a text that its field has, keys or a control that the task names.
@@ -16378,7 +16378,7 @@ def escalate(run: Run, helped: Helped) -> Outcome | None:
     session = run.session
     if helped:
         progress.stalled = 0
-        progress.stirred = None
+        progress.may_have_changed = None
         progress.recovered = False
         session.reasons.clear()
         return None
@@ -16394,7 +16394,7 @@ def escalate(run: Run, helped: Helped) -> Outcome | None:
         progress.needs_review = True
     # They come once, after acts that changed nothing only, and not into a window that holds typed
     # text.
-    risky = progress.stirred is not False or progress.recovered or progress.filled
+    risky = progress.may_have_changed is not False or progress.recovered or progress.filled
     if risky or not config.enable_loop_recovery or progress.stalled < config.stall_after(3):
         return None
     progress.recovered = True
