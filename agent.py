@@ -1227,7 +1227,7 @@ class ToolCall:
 
 def shown_args(args: Mapping[str, object]) -> str:
     """Returns the arguments of an act or of a journal, where a place is {x, y}, in one line."""
-    words = []
+    parts = []
     for name, value in args.items():
         if name == "reasoning" or value is None:
             continue
@@ -1239,8 +1239,8 @@ def shown_args(args: Mapping[str, object]) -> str:
             value = f"({value.get('x')}, {value.get('y')})"
         elif isinstance(value, tuple):
             value = " ".join([name, *map(str, value)])
-        words.append(str(value))
-    return " ".join(words)
+        parts.append(str(value))
+    return " ".join(parts)
 
 
 # What an act is about: of those that it has the first one is told, and the keys that go with it.
