@@ -1229,7 +1229,7 @@ class ToolCall:
 
 def shown_args(args: Mapping[str, object]) -> str:
     """Returns the arguments of an act or of a journal, where a place is {x, y}, in one line."""
-    words = []
+    parts = []
     for name, value in args.items():
         if name == "reasoning" or value is None:
             continue
@@ -1241,8 +1241,8 @@ def shown_args(args: Mapping[str, object]) -> str:
             value = f"({value.get('x')}, {value.get('y')})"
         elif isinstance(value, tuple):
             value = " ".join([name, *map(str, value)])
-        words.append(str(value))
-    return " ".join(words)
+        parts.append(str(value))
+    return " ".join(parts)
 
 
 # What an act is about: of those that it has the first one is told, and the keys that go with it.
@@ -1441,10 +1441,10 @@ class Deed:
         """Tells whether it passed every gate, so that the screen may be another one now."""
         return self.became in ("done", "failed", "half-way")
 
-    def adding(self, told: str) -> Deed:
+    def adding(self, fact: str) -> Deed:
         """Adds what Windows tells to it and its result."""
-        known = "; ".join(filter(None, (self.known, told)))
-        return replace(self, result=f"{self.result}; {told}", known=known)
+        known = "; ".join(filter(None, (self.known, fact)))
+        return replace(self, result=f"{self.result}; {fact}", known=known)
 
     def targets(self, area: Rect) -> list[JsonDict] | None:
         """Gives what was known at the places of a deed that was seen through, for its record.
@@ -1692,7 +1692,7 @@ class StateRecord(Record, kind="state"):
     stalled: int = 0  # executor turns in a row without progress
     # Since the last progress: whether what was done on the desktop may have changed it (None:
     # nothing was done), and whether the recovery keys were pressed.
-    stirred: bool | None = None
+    may_have_changed: bool | None = None
     recovered: bool = False
     touched: int = 0  # acts that touched the desktop
     # Whether anything came of one of them: on the screen, or where no screen shows it.
@@ -3057,8 +3057,8 @@ class WindowsDesktop:
         monitor = self.api.MonitorFromPoint(POINT(*point), MONITOR_DEFAULTTONULL)
         if not monitor:
             return Rect(0, 0, 0, 0)
-        told = filled_in(MONITORINFO, self.api.GetMonitorInfoW, monitor)
-        return Rect.between(told.left, told.top, told.right, told.bottom)
+        info = filled_in(MONITORINFO, self.api.GetMonitorInfoW, monitor)
+        return Rect.between(info.left, info.top, info.right, info.bottom)
 
     def capture(self, area: Rect, width: int, height: int) -> Frame:
         screen = self.screen()
@@ -3172,7 +3172,7 @@ class WindowsDesktop:
         front = self.api.GetForegroundWindow()
         return sorted(found, key=lambda window: window.handle != front)
 
-    def _told_by_dwm(self, handle: int, attribute: int, count: int) -> list[int]:
+    def _dwm_numbers(self, handle: int, attribute: int, count: int) -> list[int]:
         # All 0 if it is not told.
         numbers = (LONG * count)()
         with suppress(Win32Error):
@@ -3182,7 +3182,7 @@ class WindowsDesktop:
     def _is_cloaked(self, handle: int) -> bool:
         # It is not shown then, though it is visible: such as one on another desktop, which may have
         # the keyboard all the same.
-        return any(self._told_by_dwm(handle, DWMWA_CLOAKED, 1))
+        return any(self._dwm_numbers(handle, DWMWA_CLOAKED, 1))
 
     def programs(self) -> list[Program]:
         return known_programs(self.api, os.environ)
@@ -3194,7 +3194,7 @@ class WindowsDesktop:
             title = filled_text(TITLE_CHARACTERS, self.api.GetWindowTextW, handle)
             class_name = filled_text(CLASS_CHARACTERS, self.api.GetClassNameW, handle)
             # Where it is seen: its frame may reach some 7 pixels further, as nobody sees.
-            seen = self._told_by_dwm(handle, DWMWA_EXTENDED_FRAME_BOUNDS, 4)
+            seen = self._dwm_numbers(handle, DWMWA_EXTENDED_FRAME_BOUNDS, 4)
             rect = Rect.between(*seen) if any(seen) else window_place(self.api, handle)
             if self._is_cloaked(handle):
                 rect = Rect(0, 0, 0, 0)
@@ -3447,7 +3447,7 @@ def known_controls(automation: UIAutomation, where: Where, seconds: float) -> Kn
     problems: list[str] = []
     for source in sources:
         try:
-            found.extend(islice(_told(source, where, inner, end), CONTROLS_MOST))
+            found.extend(islice(_controls_from(source, where, inner, end), CONTROLS_MOST))
         except Win32Error as error:  # what came before counts
             problems.append(str(error).rstrip("."))
         if (True, True) in map(tells, found):
@@ -3467,7 +3467,7 @@ _PASSWORD_NAME = re.compile(
 )
 
 
-def _told(source: Source, where: Where, inner: int, end: float) -> Iterator[Control]:
+def _controls_from(source: Source, where: Where, inner: int, end: float) -> Iterator[Control]:
     # What one source knows; of a window and its pop-ups what can be seen and tells.
     api = source.api
     whole = isinstance(where, Window)
@@ -3641,14 +3641,14 @@ class ControlsWorker:
         began = time.monotonic()
         known = self.query(window, HANG_S)
         late = time.monotonic() - began > ANSWER_S
-        told = f"{len(known.controls)} controls are known"
+        text = f"{len(known.controls)} controls are known"
         if not known.controls:
-            told = "nothing is known here, and not needed"
+            text = "nothing is known here, and not needed"
         if late or not self.answered:
-            told += f"; but no answer came within {ANSWER_S:g} s, so that acts there go unchecked"
+            text += f"; but no answer came within {ANSWER_S:g} s, so that acts there go unchecked"
         if self.problem:
-            told += f"; {self.problem}"
-        return told, bool(known.controls), "; ".join(known.problems)
+            text += f"; {self.problem}"
+        return text, bool(known.controls), "; ".join(known.problems)
 
     def close(self) -> None:
         """Ends the process; the next query, maybe of another run, starts a new one."""
@@ -4128,10 +4128,10 @@ class Argument(NamedTuple):
         """Reads a value that is called so; raises ReplyError for one that is not certain."""
         value = self.read(given)
         if value is None:
-            told = "a number of thousands of digits"
+            description = "a number of thousands of digits"
             with suppress(ValueError):  # which Python does not write
-                told = f"{given!r:.60}"
-            raise ReplyError(f"{name} must be {self.wanted}, not {told}.", self.fault)
+                description = f"{given!r:.60}"
+            raise ReplyError(f"{name} must be {self.wanted}, not {description}.", self.fault)
         return value
 
 
@@ -4361,9 +4361,9 @@ class Vocabulary:
             properties = {}
             required: list[str] = []
             for argument, shape in self.shown(tool).items():
-                told = ARGUMENT_HELP.get(f"{tool.name}.{argument}")
+                text = ARGUMENT_HELP.get(f"{tool.name}.{argument}")
                 for name, kind in shape.items():
-                    properties[name] = {**kind.schema, "description": told} if told else kind.schema
+                    properties[name] = {**kind.schema, "description": text} if text else kind.schema
                 if tool.takes[argument] != "?":
                     required += shape
             function = {
@@ -6361,13 +6361,13 @@ ARTICLES = frozenset(
 )
 
 
-def is_in_task(said: str, task: str, behind: Collection[str] = ()) -> bool:
+def is_in_task(phrase: str, task: str, behind: Collection[str] = ()) -> bool:
     """Tells whether the task names this literally, as words of its own, and permits it.
 
     Where words are given that say what is to be done, it stands behind one of them.
     """
-    said = said.lower().strip("#")  # as a number or a colour may have it in front
-    if len(said) < 3 and not said.isdigit():
+    phrase = phrase.lower().strip("#")  # as a number or a colour may have it in front
+    if len(phrase) < 3 and not phrase.isdigit():
         return False
     words: list[str] = []
     bare: list[str] = []  # the same without signs
@@ -6383,7 +6383,7 @@ def is_in_task(said: str, task: str, behind: Collection[str] = ()) -> bool:
                 bare.append(core)
                 sentences.append(number)
     # What ends a word there may do so here, but no other sign: "del a?" is more than "del a".
-    wanted = said.replace("’", "'").split()
+    wanted = phrase.replace("’", "'").split()
     for verb in behind or [""]:
         named = verb.split() + [word.rstrip(",;:!?.") or word for word in wanted]
         for first, core in enumerate(bare if wanted else ()):
@@ -7520,12 +7520,12 @@ FOLDER_WORDS = "folder ordner dossier carpeta cartella mappe mappen kansio folde
 LOCAL_PATH = r"[A-Za-z]:(?:\\[^\\/:*?\"<>|{}\n]*)*"
 
 
-def items_shown(told: Iterable[str]) -> Iterator[list[tuple[str, str]]]:
+def items_shown(texts: Iterable[str]) -> Iterator[list[tuple[str, str]]]:
     """Yields all items of the folders that a window of Explorer may show, by its title and bars."""
     # All of them at once, or nothing: a part may lack the one that is meant. Each with what opening
     # it opens, as ITEM_SHOWS has it: a shortcut is its programs.
     folders = []
-    for text in told:
+    for text in texts:
         folders += re.findall(LOCAL_PATH, text)
         name = fold(text.partition(" - ")[0]).rpartition(": ")[2]
         name = FOLDER_NAMES.get(name, name)
@@ -7544,29 +7544,29 @@ def items_shown(told: Iterable[str]) -> Iterator[list[tuple[str, str]]]:
         yield items
 
 
-def folder_told(attempt: Attempt, window: Window) -> list[str]:
+def folder_texts(attempt: Attempt, window: Window) -> list[str]:
     """Returns what title and bars of a window of Explorer say of the folder that it shows."""
-    told = [window.title]
+    texts = [window.title]
     for bar in attempt.inside:
         if has_form("FOLDER_BARS", bar.role):
-            told += [bar.name, bar.value or ""]
-    return told
+            texts += [bar.name, bar.value or ""]
+    return texts
 
 
 def is_elsewhere(attempt: Attempt, window: Window) -> bool:
     """Tells whether a window of Explorer may show a folder of another disk that no task names."""
-    told = folder_told(attempt, window)
+    texts = folder_texts(attempt, window)
     task = f" {attempt.task.lower()}"
     names = [window.title, *re.split(r" - | \(", window.title)]
-    drives = re.findall(r"\b[a-z]:", " ".join(told).lower())
+    drives = re.findall(r"\b[a-z]:", " ".join(texts).lower())
     named = any(is_in_task(name, task) for name in names) or any(
         f" {one}" in task for one in drives
     )
     sticks = has_form("STICKS", window.title) and has_form("STICKS", task)
     if named or sticks or not window.title:
         return False
-    at_home = any(has_form("AT_HOME", text) for text in told)
-    return not at_home or any(has_form("ELSEWHERE", text) for text in told)
+    at_home = any(has_form("AT_HOME", text) for text in texts)
+    return not at_home or any(has_form("ELSEWHERE", text) for text in texts)
 
 
 def true_names(controls: Iterable[Control]) -> list[str]:
@@ -7595,7 +7595,7 @@ def kind_of_item(attempt: Attempt, window: Window, label: str, does: str) -> str
         opens = opens or ["folder"]
     if explores:  # it leaves endings out: only the folder knows
         opens = ["folder"] if shows or has_form("SHELL_ITEMS", name) else []
-        for items in taken_within(LOOK_UP_S, items_shown(folder_told(attempt, window))):
+        for items in taken_within(LOOK_UP_S, items_shown(folder_texts(attempt, window))):
             called = [
                 what for file, what in items if fold(name) in (file, ntpath.splitext(file)[0])
             ]
@@ -8062,8 +8062,8 @@ def judged(attempt: Attempt, config: Config, apart: bool = False) -> Attempt:
             shows |= known["wanted"] != "" and has_form("CHATS", known["program"])
         if not shows:
             met += said_by(known["label"], "commands")
-        told = [*rules_met(TOLD, known), *["unknown"] * calculates]
-        risks += filterfalse(told.__contains__, met)
+        exceptions = [*rules_met(TOLD, known), *["unknown"] * calculates]
+        risks += filterfalse(exceptions.__contains__, met)
         risks += [word for word in split_list(config.risky_words) if fold(word) in known["label"]]
     if not apart and {*risks} - {"unknown"}:
         risks = [risk for risk in risks if risk != "unknown"]
@@ -8222,10 +8222,10 @@ def name_words(name: str) -> tuple[str, ...]:
     return tuple(_SAME_WORDS.get(word, word) for word in words if word not in _ROLE_WORDS)
 
 
-def names_agree(said: str, name: str) -> bool:
+def names_agree(label: str, name: str) -> bool:
     """Tells whether two names can mean one thing: the words of one are all in the other."""
     # The order does not count. A name without a word that tells which thing it is agrees with all.
-    one = name_words(said)
+    one = name_words(label)
     other = name_words(name)
     if not one or not other or "".join(one) == "".join(other):
         return True
@@ -8400,7 +8400,7 @@ class Hands:
     secret_places: dict[int, SecretRecord] = field(default_factory=dict)  # where one was typed
     # What the last yes is for, until it is done, and how long.
     allowed: tuple[tuple[object, ...], float] = ((), 0.0)
-    told: set[str] = field(default_factory=set)  # what the person is told once
+    notices: set[str] = field(default_factory=set)  # what the person is told once
     strange: int = 0  # pauses in a row without a sign of mouse or keys
     _clicked: tuple[Point, float] | None = None  # where a button was let go of last, and when
     # Where the mouse was last: in the middle of an act it must be there, and later the person moved
@@ -8423,8 +8423,8 @@ class Hands:
         return KnownControls() if self.config.controls == "off" else self.desktop.control_source
 
     def say_once(self, text: str) -> None:
-        if text not in self.told:
-            self.told.add(text)
+        if text not in self.notices:
+            self.notices.add(text)
             self.person.say(text)
 
     def refuse_chord(self, keys: Sequence[str]) -> None:
@@ -8481,13 +8481,13 @@ class Hands:
         for name in filter(VK_MAP.get, self.desktop.held_keys()):
             self.desktop.key(name, False)
         self.last_own = self.clock.now()
-        told = "was let go of"
+        state = "was let go of"
         kind = "stale_frame"
         if self.desktop.held_keys():
-            told = "does not come up"
+            state = "does not come up"
             kind = "paused"  # it is no fault of the model's
             self.say_once(f"{names} stays down; press and release it yourself.")
-        raise ToolError(f"{names} was held down and {told}; nothing was done.", kind)
+        raise ToolError(f"{names} was held down and {state}; nothing was done.", kind)
 
     # -- what an act may do. These raise ToolError and Win32Error.
 
@@ -8499,8 +8499,8 @@ class Hands:
         act wants held go down then.
         """
         point = self.attempt.places[0]
-        told = self.attempt.mouse
-        if told is None or point != told or self.aim not in (None, told):
+        mouse = self.attempt.mouse
+        if mouse is None or point != mouse or self.aim not in (None, mouse):
             self._move(point)
         if "modifiers" in args:
             self._hold(args["modifiers"])
@@ -8615,7 +8615,7 @@ class Hands:
         since = self.clock.now()  # the present one came there
         end = since + OPEN_S
         behind_at = since + STRANGE_S
-        told = f", but after {OPEN_S:g} s no window of it is in front"
+        note = f", but after {OPEN_S:g} s no window of it is in front"
         while self.clock.now() < end:
             self.clock.sleep(FRONT_POLL_S)
             seen = self.desktop.foreground()
@@ -8626,20 +8626,20 @@ class Hands:
             own = front is not None and is_its_own(front)
             stands = self.clock.now() - since >= STRANGE_S
             if [new, own, stands].count(True) > 1:
-                told = ""
+                note = ""
                 break
             if not (own or new) and self.clock.now() >= behind_at:
                 behind_at = end  # once
                 for window in [*filter(is_its_own, self.desktop.windows())][:1]:
                     self._ready(window)
                     self.bring_to_front(window)
-        told += f"; in front: {quoted_name(front.title, 80) if front else 'none'}"
+        note += f"; in front: {quoted_name(front.title, 80) if front else 'none'}"
         try:
             if front:  # which may run as administrator
                 refuse_window(front, self.config)
         except ToolError as error:
-            told += f". {error}"
-        return told + self.outside(self.desktop.foreground(), self.attempt.frame)
+            note += f". {error}"
+        return note + self.outside(self.desktop.foreground(), self.attempt.frame)
 
     def bring_to_front(self, window: Window) -> bool:
         end = self.clock.now() + FRONT_S
@@ -8656,11 +8656,11 @@ class Hands:
         (window,) = self.attempt.named
         self._ready(window)
         if self.bring_to_front(window):
-            told = f"; its title: {quoted_name(window.title, 80)}"
+            note = f"; its title: {quoted_name(window.title, 80)}"
             front = self.desktop.foreground()
             if front and not same_window(front, window):
-                told += f"; before it stands its dialog {quoted_name(front.title, 80)}"
-            return told + self.outside(window, self.attempt.frame)
+                note += f"; before it stands its dialog {quoted_name(front.title, 80)}"
+            return note + self.outside(window, self.attempt.frame)
         why = "Windows keeps it back; click it, or its button on the taskbar."
         if window.hung:
             why = "It does not respond; wait until it does."
@@ -8813,9 +8813,9 @@ class Actuator(Hands):
             lines.add(attempt.typed.of(window).with_text(attempt.act.text))
             if has_form("BROWSERS", window.program):
                 pages.add(site_of(attempt) or window.title)
-        told = {"secret": pages, **dict.fromkeys(("formula", "file"), lines)}
-        told |= dict.fromkeys(("run", "terminal", "address", "network"), runs)
-        wants = {risk: sorted(told.get(risk, ())) for risk in attempt.risks}
+        texts = {"secret": pages, **dict.fromkeys(("formula", "file"), lines)}
+        texts |= dict.fromkeys(("run", "terminal", "address", "network"), runs)
+        wants = {risk: sorted(texts.get(risk, ())) for risk in attempt.risks}
         fill = self.secrets.fill
         return {(attempt.act.way, risk, fill("\n".join(text))) for risk, text in wants.items()}
 
@@ -8874,12 +8874,12 @@ class Actuator(Hands):
             raise Stopped(f"the run has lasted its {minutes:g} minutes")
         if not self.stop.paused:
             return False
-        told = ""
+        reason = ""
         judged = self.clock.now()
         while self.stop.paused:
-            if self.stop.paused != told:
-                told = self.stop.paused
-                self.person.say(f"paused: {told}")
+            if self.stop.paused != reason:
+                reason = self.stop.paused
+                self.person.say(f"paused: {reason}")
             self.clock.sleep(0.1)
             if self.stop.paused != IN_USE:  # it ends when the person goes on
                 continue
@@ -9115,11 +9115,11 @@ def gate_controls(actuator: Actuator, attempt: Attempt) -> Attempt:
         matters |= roles & ROW_ROLES
     # A letter with Alt presses a button that only its window can tell.
     asks = matters or re.fullmatch(r"alt\+.", does)
-    told_by = attempt.reached if asks else [*filter(is_dialog, attempt.reached)]
+    windows = attempt.reached if asks else [*filter(is_dialog, attempt.reached)]
     pastes = has_form("PASTES", does) or has_form("PASTES_LABEL", attempt.act.label)
     if attempt.front and (pastes or attempt.act.secret_names):
-        told_by = [attempt.front]  # which tells its folder, or its site
-    attempt = replace(attempt, inside=[*chain.from_iterable(map(asked, told_by))])
+        windows = [attempt.front]  # which tells its folder, or its site
+    attempt = replace(attempt, inside=[*chain.from_iterable(map(asked, windows))])
     if unanswered:
         actuator.say_once(
             "Windows does not tell in time what its windows hold: acts there go unchecked, and you"
@@ -9291,13 +9291,13 @@ def _watch(
         api.PeekMessageW(byref(message), None, 0, 0, PM_NOREMOVE)
         # Windows frees the hotkeys when the thread ends.
         hotkeys = {}
-        told = []
+        notes = []
         for number, name in enumerate(HOTKEYS):
             hotkeys[name], note = take_hotkey(api, number, name, actuator.config)
-            told.append(note)
+            notes.append(note)
         if not hotkeys["stop_hotkey"]:
-            stop.set(told[0].rstrip("."))
-        ready.put(told)
+            stop.set(notes[0].rstrip("."))
+        ready.put(notes)
         while not leave.wait(WATCH_PAUSE_S):
             while api.PeekMessageW(byref(message), None, WM_HOTKEY, WM_HOTKEY, PM_REMOVE):
                 name, chord = [*hotkeys.items()][message.wParam]
@@ -9360,10 +9360,10 @@ def watched(api: Win32, actuator: Actuator) -> Iterator[list[str]]:
     ready = SimpleQueue[list[str]]()
     thread = threading.Thread(target=_watch, args=(api, actuator, leave, ready), daemon=True)
     thread.start()
-    told = ready.get()
+    notes = ready.get()
     try:
         actuator.stop.check()
-        yield told
+        yield notes
     finally:
         leave.set()
         thread.join()
@@ -9902,16 +9902,16 @@ error  HTTP ...$
 ]
 
 
-def fault_sentence(kind: str, said: str, info: ModelInfo) -> str:
+def fault_sentence(kind: str, text: str, info: ModelInfo) -> str:
     """Says what a server did, and which of its settings to look at."""
     # What is there is too little, and of the numbers that are told it is the smallest.
-    numbers = re.findall(r"(?<![\d.:])[0-9]{4,7}(?!\d)", said) if kind == "context" else []
+    numbers = re.findall(r"(?<![\d.:])[0-9]{4,7}(?!\d)", text) if kind == "context" else []
     there = info.context_length or min(map(int, numbers), default=0)
     tokens = CONTEXT_ADVISED
     while tokens <= there:
         tokens *= 2
     settings = SERVERS.get(info.server, SERVERS["other"])
-    sentence = FAULTS[kind].sentence.format(server_words(said), *settings)
+    sentence = FAULTS[kind].sentence.format(server_words(text), *settings)
     return sentence.replace("{tokens}", str(tokens))
 
 
@@ -9999,18 +9999,19 @@ _NOT_READ = re.compile(r"(?is)<(script|style)\b.*?(?:</\1>|\Z)|<[^<>]*>|&#?\w+;|
 def _wrong(value: object, first: object) -> str:
     # What an answer, whose first choice is this, says is wrong; "" for nothing.
     wrong = found_at(value, "error") if isinstance(value, dict) else value
-    told = [wrong]
+    faults = [wrong]
     if "message" in json_object(wrong):  # which is empty beside a good reply
-        told = [found_at(wrong, "message")]
+        faults = [found_at(wrong, "message")]
     if not first:  # vLLM and FastAPI write at the top
-        told += [message_text(found_at(value, "message"))]
-        told += [found_at(value, path) for path in ("msg", "detail.msg", "detail")]
+        faults += [message_text(found_at(value, "message"))]
+        faults += [found_at(value, path) for path in ("msg", "detail.msg", "detail")]
     elif not wrong:
-        told = [found_at(first, "error.message"), message_text(found_at(first, "message.content"))]
-        told += [found_at(first, "finish_reason")]
-    told = [*filter(None, told)]
-    texts = [text for text in told if isinstance(text, str)]
-    return str(next(iter(texts + told), ""))
+        faults = [found_at(first, "error.message")]
+        faults += [message_text(found_at(first, "message.content"))]
+        faults += [found_at(first, "finish_reason")]
+    faults = [*filter(None, faults)]
+    texts = [text for text in faults if isinstance(text, str)]
+    return str(next(iter(texts + faults), ""))
 
 
 # One http:// or https:// address without login, blanks and anything beyond ASCII.
@@ -10287,10 +10288,10 @@ class ModelServer:
             # Neither a page, as of a proxy, is what a model server says, nor is its model's name,
             # such as llama3.2-vision.
             nameless = re.sub(rf"(?<!\w){re.escape(self.info.name)}(?!\w)", "", said)
-            words = "" if page else nameless
+            text = "" if page else nameless
             # No text from outside is searched whole; its reason stands at its beginning or its end.
             part = SAID_CHARS_MOST // 2
-            searched = f"{words[:part]}{'':99}{words[-part:]} HTTP {response.status}"
+            searched = f"{text[:part]}{'':99}{text[-part:]} HTTP {response.status}"
             kind = next(kind for kind, form in KINDS_SAID if re.search(form, searched, re.I | re.S))
             if page and kind == "error":
                 kind = "not_json"
@@ -10315,11 +10316,11 @@ class ModelServer:
             raise self._fault("not_json", "no choices[0].message")
         return json_object(value)
 
-    def _fault(self, kind: str, said: str = "", wait_s: float = 0.0) -> ModelError:
+    def _fault(self, kind: str, text: str = "", wait_s: float = 0.0) -> ModelError:
         # A server that repeats the key does not get it into a message.
         if self.api_key:
-            said = said.replace(self.api_key, "***")
-        sentence = fault_sentence(kind, said, self.info)
+            text = text.replace(self.api_key, "***")
+        sentence = fault_sentence(kind, text, self.info)
         return ModelError(f"The server at {self.where} {sentence}.", kind, wait_s)
 
     def _error(self, what: str, kind: str = "no_model") -> ModelError:
@@ -10561,30 +10562,30 @@ _FIELD_FORMS = {
 _NOT_ALONE = "The call is not whole, or stands among other words; send it alone."
 
 
-def _in_tags(said: str) -> str:
+def _in_tags(text: str) -> str:
     """Returns what a reply says, a call in another form as one in tags; raises ReplyError."""
     # Only what the reply or its first call begins with: else it is in a text to type.
-    first = re.search(_TAG_BEGINS, said)
+    first = re.search(_TAG_BEGINS, text)
     for begin in (0, first.start()) if first else (0,):
         for form, field_form in _FIELD_FORMS.items():
-            found = form.match(said, begin)
+            found = form.match(text, begin)
             if found:
                 inside = re.sub(field_form, r"<parameter=\1>\2\3\4</parameter>", found[2])
                 call = f"<function={found[1]}>{inside}</function>"
-                return said[:begin] + call + said[found.end() :]
+                return text[:begin] + call + text[found.end() :]
         for form in (*_KEYWORD_FORMS, *_OBJECT_FORMS):
-            found = form.match(said, begin)
+            found = form.match(text, begin)
             if found:
                 inside = found[2]
                 if form in _KEYWORD_FORMS:
-                    words = found[2] or found[3] or ""
-                    inside = re.sub(_KEYWORD, lambda at: at[1] or f'"{at[2]}":', words)
+                    fields = found[2] or found[3] or ""
+                    inside = re.sub(_KEYWORD, lambda at: at[1] or f'"{at[2]}":', fields)
                     inside = f"{{{inside}}}"
                 call = f'<tool_call>{{"name": "{found[1]}", "arguments": {inside}}}</tool_call>'
-                return said[:begin] + call + said[found.end() :]
-        if first and _NAMED_BEGIN.match(said):  # and does not end: the other may be in its text
+                return text[:begin] + call + text[found.end() :]
+        if first and _NAMED_BEGIN.match(text):  # and does not end: the other may be in its text
             raise ReplyError(_NOT_ALONE, "no_call")
-    return said
+    return text
 
 
 def _json_calls(text: str) -> _Found:
@@ -10722,8 +10723,8 @@ _ADVICE = {
 _HARMLESS_NAME = re.compile(r"[\w.-]{1,64}")
 
 
-def _called(call: object, words: Vocabulary | None = None) -> ToolCall:
-    """Reads a call in any of its spellings, as one of a tool of `words`; raises ReplyError."""
+def _called(call: object, vocabulary: Vocabulary | None = None) -> ToolCall:
+    """Reads a call in any of its spellings, as one of a tool of `vocabulary`; raises ReplyError."""
     # Some models encode arguments twice, or give the whole call in them.
     outer = json_object(call)
     inner = json_object(outer.get("function"))  # the API's: {"function": {"name", "arguments"}}
@@ -10742,7 +10743,7 @@ def _called(call: object, words: Vocabulary | None = None) -> ToolCall:
             'The call must hold all its arguments in one object, "arguments".', "invalid_args"
         )
     tool = names[0].strip().removeprefix("functions.") if isinstance(names[0], str) else ""
-    takes = words and words.shown(words.tool(tool))
+    takes = vocabulary and vocabulary.shown(vocabulary.tool(tool))
     value = next(iter(given), None)
     if value is None or (value == "" and not takes):  # for others it may have been cut
         value = {}
@@ -10764,21 +10765,21 @@ def _called(call: object, words: Vocabulary | None = None) -> ToolCall:
     return ToolCall(tool, unique(said))
 
 
-def first_call(reply: Reply, words: Vocabulary | None = None) -> ToolCall:
-    """Reads the first call of a reply, as one of a tool of `words`; raises ReplyError."""
+def first_call(reply: Reply, vocabulary: Vocabulary | None = None) -> ToolCall:
+    """Reads the first call of a reply, as one of a tool of `vocabulary`; raises ReplyError."""
     # A broken one is not skipped for a later one, which was meant for the screen after it.
     call, *further = _found_calls(reply)
-    return replace(_called(call, words), ignored=len(further))
+    return replace(_called(call, vocabulary), ignored=len(further))
 
 
-def read_call(reply: Reply, words: Vocabulary) -> Act:
+def read_call(reply: Reply, vocabulary: Vocabulary) -> Act:
     """Reads the first call in a reply, with certainty; raises ReplyError."""
     try:
-        return words.parse(first_call(reply, words), by_model=True)
+        return vocabulary.parse(first_call(reply, vocabulary), by_model=True)
     except (ToolError, RecursionError) as error:
         why = explained(error, reply)
         if why.kind == "no_call":
-            why = ReplyError(str(why), why.kind, meant_call(strip_think(reply.text), words))
+            why = ReplyError(str(why), why.kind, meant_call(strip_think(reply.text), vocabulary))
         raise why from None
 
 
@@ -10788,12 +10789,12 @@ _OBJECT = re.compile(r"[^{]*(\{\s*\"name\".*\})")
 _GIVEN = re.compile(r"\W*(?:[\"'“`]([^\"'”`]{1,60})[\"'”`].*|([\w+-]+))\W*")
 
 
-def meant_call(said: str, words: Vocabulary) -> str:
+def meant_call(text: str, vocabulary: Vocabulary) -> str:
     """Quotes the line in which a reply names one tool, and the form of a call of it; or nothing."""
     # It is only told: what stands among words may be an example.
     lines = {}
-    for line in _LINES.split(said[:FACT_CHARACTERS]):
-        tools = [tool for tool in words.tools.values() if re.search(rf"\b{tool}\b", line)]
+    for line in _LINES.split(text[:FACT_CHARACTERS]):
+        tools = [tool for tool in vocabulary.tools.values() if re.search(rf"\b{tool}\b", line)]
         if len(tools) == 1 and "tool_call" not in line:
             lines[line] = tools[0]
     steps = [line for line in lines if re.match(r"\W*[A-Z_]{3,30}\W*:", line)]
@@ -10804,7 +10805,7 @@ def meant_call(said: str, words: Vocabulary) -> str:
     written = _OBJECT.match(line)
     if written:
         return f"You wrote {written[1]} among other words; send it alone."
-    (schema,) = words.schemas([words.tool(tool).name])
+    (schema,) = vocabulary.schemas([vocabulary.tool(tool).name])
     needed = schema["function"]["parameters"]["required"]
     given = _GIVEN.fullmatch(line.partition(tool)[2])
     value = "..."
@@ -10851,19 +10852,19 @@ CLAIM = re.compile(
 )
 
 
-def is_answer(said: str, insists: bool) -> bool:
+def is_answer(text: str, insists: bool) -> bool:
     """Tells whether words without a call are meant as the end of the task."""
     # Other words without a call mostly say what the model is about to do.
-    if not said or _ATTEMPT.search(said):
+    if not text or _ATTEMPT.search(text):
         return False
-    return insists or CLAIM.search(said) is not None
+    return insists or CLAIM.search(text) is not None
 
 
-def story_in(said: str) -> JsonDict:
+def story_in(text: str) -> JsonDict:
     """Returns a reply's first JSON object, if it is a story; else nothing."""
     story = {}
     with suppress(ReplyError):
-        value, _ = read_json("{" + said.partition("{")[2])
+        value, _ = read_json("{" + text.partition("{")[2])
         story = json_object(value)
     return story if story.keys() & {"observation", "bboxes", "actions"} else {}
 
@@ -10879,7 +10880,7 @@ def read_story(message: JsonDict) -> tuple[str, list[object], list[object]]:
     )
 
 
-def read_action(action: object, evidence: str, words: Vocabulary) -> Act:
+def read_action(action: object, evidence: str, vocabulary: Vocabulary) -> Act:
     """Reads one action of a story, with `evidence` where it has none; raises ReplyError."""
     # A label that it lacks stays empty: what the story says elsewhere is no word on a button.
     given = {}
@@ -10889,7 +10890,7 @@ def read_action(action: object, evidence: str, words: Vocabulary) -> Act:
         if said and (name == "text" or said.strip()):  # in a text a blank is something
             given[name] = value
     name = str(given.pop("name", "")).strip().lower().removeprefix("functions.")
-    return words.parse(ToolCall(name, {"label": "", "evidence": evidence or name, **given}))
+    return vocabulary.parse(ToolCall(name, {"label": "", "evidence": evidence or name, **given}))
 
 
 def correction(error: ToolError) -> str:
@@ -11173,19 +11174,19 @@ class Grammar(NamedTuple):
         label = cut(said, LABEL_CHARS) or cut(thought[::-1], THOUGHT_END_CHARS)[::-1]
         if word.act == "type_text" and "position" not in arguments:  # nothing is clicked
             label = ""
-        words = arguments.get("text") or said
+        text = arguments.get("text") or said
         silent = "it does not say why" if word.act == "failed" else "the task is done"
-        told = {
+        values = {
             "element_name": label,
             "position": None,
             "start": None,
-            "evidence": words or silent,
-            "question": words or "Do the next step here yourself. Is it done?",
+            "evidence": text or silent,
+            "question": text or "Do the next step here yourself. Is it done?",
             **arguments,
             "seconds": min(math.ceil(arguments.get("seconds", 0)) or 1, SECONDS_MOST),
         }
         call = ToolCall(word.act, arguments, thought=cut(thought, THOUGHT_CHARS))
-        return replace(CANONICAL.parse(replace(call, arguments=told)), call=call, said=said)
+        return replace(CANONICAL.parse(replace(call, arguments=values)), call=call, said=said)
 
     def _word(self, action: str, given: JsonDict) -> Word:
         """Finds what an action means with these arguments; raises ReplyError."""
@@ -11221,15 +11222,15 @@ class Grammar(NamedTuple):
 
     def first_text(self, task: str, steps: Sequence[str]) -> str:
         """Returns the first question: the task, and the steps done before its picture."""
-        told = "\n".join(
+        history = "\n".join(
             self.step.format(number=number, said=said) for number, said in enumerate(steps, 1)
         )
-        words = self.question.format(task=task, steps=told or "None")
-        if told and "{steps}" not in self.question:
+        text = self.question.format(task=task, steps=history or "None")
+        if history and "{steps}" not in self.question:
             # The question leaves them to the pictures: without them the model would begin again
             # each time that a picture goes.
-            words += f"\n\nSteps done before:\n{told}"
-        return words
+            text += f"\n\nSteps done before:\n{history}"
+        return text
 
     def correction(self, error: ToolError) -> str:
         """Tells a model the defect of its reply, and the form of a good one."""
@@ -11748,22 +11749,22 @@ _REPORT_FIELD = re.compile(
 )
 
 
-def report_fields(said: str) -> dict[str, str]:
+def report_fields(text: str) -> dict[str, str]:
     """Returns the fields of a report by their names, each as it was said first."""
-    _, *pieces = _REPORT_FIELD.split(said)
+    _, *pieces = _REPORT_FIELD.split(text)
     found: dict[str, str] = {}
-    for name, words in zip(pieces[::2], pieces[1::2], strict=True):
-        found.setdefault(name, " ".join(words.split()).rstrip("*_ "))
+    for name, value in zip(pieces[::2], pieces[1::2], strict=True):
+        found.setdefault(name, " ".join(value.split()).rstrip("*_ "))
     return found
 
 
-def fill_form(form: str, between: str = "\n", **told: object) -> str:
+def fill_form(form: str, between: str = "\n", **values: object) -> str:
     """Fills a form; a part is left out where a name has nothing to tell, unless it has !s."""
     parts = []
     for part in form.split(between):
-        if all(map(told.get, re.findall(r"{(\w+)}", part))):
+        if all(map(values.get, re.findall(r"{(\w+)}", part))):
             parts.append(part)
-    return between.join(parts).format(**told)
+    return between.join(parts).format(**values)
 
 
 def title_text(window: Window | None) -> str:
@@ -11844,7 +11845,7 @@ class Profile(NamedTuple):
         prompt = role.prompt + role.extra
         return str(prompt.format(grid=GRID_RULES, **self.vocabulary.tools))
 
-    def words(self, role: Role) -> Vocabulary:
+    def vocabulary_of(self, role: Role) -> Vocabulary:
         shown = {name: self.vocabulary.tools[name] for name in role.tools}
         return replace(self.vocabulary, tools=shown)
 
@@ -11969,9 +11970,9 @@ STORY_WORDS = Vocabulary(
 )
 
 
-def _acting(words: Vocabulary) -> tuple[str, ...]:
+def _acting(vocabulary: Vocabulary) -> tuple[str, ...]:
     # All but the planner's.
-    return tuple(name for name in words.tools if name not in PLANNER_TOOLS)
+    return tuple(name for name in vocabulary.tools if name not in PLANNER_TOOLS)
 
 
 # Of profile native without a grammar: there is no planner to report a goal to.
@@ -12309,13 +12310,13 @@ def runs_of_task(
         if begin.task.casefold().split() != task.casefold().split():
             continue
         if table and journal.damaged:
-            told = f"{folder} is damaged, so which rows it entered is not sure"
-            raise ConfigError(f"{told}; look at its {RESULTS_FILE}, then move it away.")
+            reason = f"{folder} is damaged, so which rows it entered is not sure"
+            raise ConfigError(f"{reason}; look at its {RESULTS_FILE}, then move it away.")
         if table:
             with (folder / "turns.jsonl").open() as stream:
                 if not hold_alone(stream):
-                    told = f"{folder} does this task right now"
-                    raise ConfigError(f"{told}; wait until it ends, or stop it.")
+                    reason = f"{folder} does this task right now"
+                    raise ConfigError(f"{reason}; wait until it ends, or stop it.")
         yield folder, journal
 
 
@@ -12443,19 +12444,19 @@ class ExecutionLogger:
         """
         if isinstance(event, Record):
             event = replace(event, time=round(time.time(), 3), turn=event.turn or self.turn)
-        told: Event = replace(event, **self.hide(vars(event)))
-        if isinstance(told, Record):  # before anybody acts on it
-            self._write(self._turns, redact(json.dumps(to_json(told), default=str)) + "\n")
+        safe_event: Event = replace(event, **self.hide(vars(event)))
+        if isinstance(safe_event, Record):  # before anybody acts on it
+            self._write(self._turns, redact(json.dumps(to_json(safe_event), default=str)) + "\n")
         if synced:
             with self._writing():
                 os.fsync(self._turns.fileno())
         for listener in self.listeners:
-            listener(told)
-        if isinstance(told, Section):
-            self._write(self._log, f"\n=== {told.title} ===\n")
-        elif isinstance(told, (Line, TurnLine)):
+            listener(safe_event)
+        if isinstance(safe_event, Section):
+            self._write(self._log, f"\n=== {safe_event.title} ===\n")
+        elif isinstance(safe_event, (Line, TurnLine)):
             now = datetime.now().time().isoformat("milliseconds")
-            self._write(self._log, f"{now} {text_of_log(told.text)}\n")
+            self._write(self._log, f"{now} {text_of_log(safe_event.text)}\n")
         return event
 
     def save_screenshot(self, name: str, png: bytes) -> str:
@@ -12678,7 +12679,7 @@ class Asker:
     say: Say = lambda text: None  # one line for the person
     rungs: set[str] = field(default_factory=set)  # that are taken
     tried: set[tuple[str, str]] = field(default_factory=set)  # kinds of faults, and rungs for them
-    told: dict[str, str] = field(default_factory=dict)  # to the person, by what it is about
+    notices: dict[str, str] = field(default_factory=dict)  # to the person, by what it is about
     # What was wrong with the last reply, for the person alone: each exchange() sets it anew, and of
     # a reply that only later shows to be no call, note_lost() does.
     why: str = ""
@@ -12692,8 +12693,8 @@ class Asker:
         )
 
     def say_once(self, kind: str, text: str) -> None:
-        if kind not in self.told:
-            self.told[kind] = text
+        if kind not in self.notices:
+            self.notices[kind] = text
             self.say(text)
 
     def form(self, asking: Asking) -> tuple[JsonDict, Sequence[Message]]:
@@ -12768,10 +12769,10 @@ class Asker:
             if not kind:
                 self.why = ""
                 return reply
-            words = str(form[0]["max_tokens"])
+            tokens = str(form[0]["max_tokens"])
             if reply.usage.completion is not None:
-                words = f"{reply.usage.completion} of {words}"
-            trouble = ModelError(f"The server {fault_sentence(kind, words, self.model)}.", kind)
+                tokens = f"{reply.usage.completion} of {tokens}"
+            trouble = ModelError(f"The server {fault_sentence(kind, tokens, self.model)}.", kind)
         except ModelError as error:
             trouble = error
         kind = trouble.kind
@@ -12938,7 +12939,7 @@ class Session(Asker):
         self.requests += 1
         hide = self.logger.hide
         asked = [settings]
-        told = [json.dumps(settings, ensure_ascii=False)]
+        texts = [json.dumps(settings, ensure_ascii=False)]
         pictures = 0  # bytes of the request
         image_tokens = 0
         for message in messages:  # whatever it came from: what leaves holds no secret
@@ -12946,11 +12947,11 @@ class Session(Asker):
             pictures += len(message.image)
             image_tokens += message.image_tokens
             asked.append(message.to_json())
-            told.append(str(message))
+            texts.append(str(message))
         sent = []
         parts = {}
         fresh = []
-        for part, text in zip(asked, told, strict=True):
+        for part, text in zip(asked, texts, strict=True):
             stored = redact(json.dumps(part))
             name = hashlib.sha256(stored.encode()).hexdigest()[:12]
             sent.append(name)
@@ -12991,19 +12992,19 @@ class Session(Asker):
 
     def ask_until_read(self, asking: Asking, read: Callable[[Reply], Taken]) -> Taken:
         """Gives what `read` takes from a reply; raises the ToolError by which it takes nothing."""
-        told = NO_USABLE_CALL
+        last_fault = NO_USABLE_CALL
         left = asking.corrections
         while True:
             try:
                 reply = self.ask(asking)
                 return read(reply)
             except Unanswered as error:
-                raise Unanswered(str(error), error.kind, told) from None
+                raise Unanswered(str(error), error.kind, last_fault) from None
             except ToolError as error:
                 if not left:
                     raise
                 self.note_lost(error)
-                told = str(error)
+                last_fault = str(error)
                 advice = asking.advice(error)
             left -= 1
             answers = [Message("user", advice)]
@@ -13098,9 +13099,9 @@ class Correction(NamedTuple):
     def beyond(self) -> bool:
         return max(self.x.moved, self.y.moved) > CORRECTED_MOST
 
-    def place(self, said: Coordinate) -> Coordinate:
+    def place(self, position: Coordinate) -> Coordinate:
         """Raises ToolError for one outside the grid."""
-        return Coordinate(self.x.undo(said.x), self.y.undo(said.y))
+        return Coordinate(self.x.undo(position.x), self.y.undo(position.y))
 
 
 NO_CORRECTION = Correction()
@@ -13362,7 +13363,7 @@ class Eyes:
         """
         config = self.actuator.config
         end = self.clock.now() + config.blind_patience
-        told = False
+        is_paused = False
         while True:
             try:
                 try:
@@ -13392,9 +13393,9 @@ class Eyes:
                         " the run, and blind_patience waits longer.",
                         error.code,
                     ) from None
-                if not told:
+                if not is_paused:
                     self.logger.say(f"paused: {error}")
-                told = True
+                is_paused = True
                 self.clock.sleep(0.5)
         window = frame.window and self._hidden(frame.window)
         return replace(frame, whole=whole if closer else None, window=window)
@@ -13661,21 +13662,21 @@ class ControlCheck:
                 at = to_grid(middle, area)
                 place = f"{round(at.x * most.width / GRID)},{round(at.y * most.height / GRID)}"
                 lines[f"{plain_line(control.name, 50)} · {control.role} · {place}\n"] = None
-        told = "".join([*lines][: LINES_BESIDE if config.vision else LINES_MOST])
-        listed = self.hide(told[:LINES_CHARS].rpartition("\n")[0])
+        text = "".join([*lines][: LINES_BESIDE if config.vision else LINES_MOST])
+        listed = self.hide(text[:LINES_CHARS].rpartition("\n")[0])
         if config.vision:
             return listed
         return (
             f"There is no picture: these lines are all that can be known of the screen.\n{listed}"
         )
 
-    def is_called(self, said: str, hit: Control) -> bool:
+    def is_called(self, label: str, hit: Control) -> bool:
         """Tells whether that is a name of what is clicked there."""
-        words = re.findall(r"\w+", fold_label(said[:FACT_CHARACTERS]))
-        if not (name_words(said) or _FIELD_WORDS.isdisjoint(words)):  # such as "text area"
+        words = re.findall(r"\w+", fold_label(label[:FACT_CHARACTERS]))
+        if not (name_words(label) or _FIELD_WORDS.isdisjoint(words)):  # such as "text area"
             return hit.role in FIELDS
-        is_named = hit.role not in CAPTIONS and is_name_of(said, hit.name)
-        return is_named or is_name_of(said, cut(hit.value or "", 100))
+        is_named = hit.role not in CAPTIONS and is_name_of(label, hit.name)
+        return is_named or is_name_of(label, cut(hit.value or "", 100))
 
     def into_only_field(self, act: Act, frame: Frame) -> Act:
         """Takes the place from a text that is aimed beside the only field of its window.
@@ -13709,7 +13710,7 @@ class ControlCheck:
         args.pop("element_name", None)
         return replace(act, args=args)
 
-    def told_of(self, deed: Deed) -> Deed:
+    def with_hit(self, deed: Deed) -> Deed:
         act = deed.act
         self.clicked = None
         if act.name not in CLICK_TOOLS:
@@ -13717,16 +13718,16 @@ class ControlCheck:
         hit = next(iter(deed.controls), NO_CONTROL)
         self.clicked = hit
         said = self.said_of(act)
-        told = f"{TOOLS[act.name].done} "
+        beginning = f"{TOOLS[act.name].done} "
         there = quoted_control(hit)
         if hit.role in HOLDERS:  # a click on a window may be one on what it alone knows there
             there = "what Windows does not name"
         elif hit.name:
             there += "" if names_agree(said, hit.name) else f", not {in_quotes(said, 60)}"
-            deed = replace(deed, result=told + there, known=there)
+            deed = replace(deed, result=beginning + there, known=there)
         if not deed.known and act.name != "click_here":
             meant = f", meant: {said}" if said else ""
-            deed = replace(deed, result=told + there + meant)
+            deed = replace(deed, result=beginning + there + meant)
         if not hit.enabled:
             deed = deed.adding("it is greyed, so that nothing comes of it")
         now = None if hit.checked is None else self.one(middle_of(hit.rect))
@@ -13753,8 +13754,8 @@ class ControlCheck:
         return name in self._secret_fields
 
 
-def is_name_of(said: str, name: str) -> bool:
-    return bool(name_words(name)) and names_agree(said, name)
+def is_name_of(label: str, name: str) -> bool:
+    return bool(name_words(name)) and names_agree(label, name)
 
 
 ####################################################################################################
@@ -13996,7 +13997,7 @@ class Typing:
         """Reads what the field holds, if that is known, and what is wrong with it."""
         check = self.check
         there = self.focused()
-        told = ""
+        fact = ""
         value = ""
         wrong = ""
         can_read = (
@@ -14015,28 +14016,28 @@ class Typing:
         if there is None:
             answered = check.actuator.control_source.answered and self.in_front
             if answered and (self.to or check.knows_focus):
-                told = "no control had the keyboard, so nothing may have been typed"
+                fact = "no control had the keyboard, so nothing may have been typed"
         elif left:
-            told = f"the keyboard is in {check.hide(quoted_control(there))} now"
+            fact = f"the keyboard is in {check.hide(quoted_control(there))} now"
         elif can_read:
             value = there.value or ""
             shown = check.hide(value)
-            told = "the field is empty now"
+            fact = "the field is empty now"
             if shown:
-                told = f"the field now holds {quoted_name(shown, 80)}"
+                fact = f"the field now holds {quoted_name(shown, 80)}"
             if len(value) >= TEXT_MOST - 1:
-                told += ", of which the end cannot be read"
+                fact += ", of which the end cannot be read"
             elif not is_as_typed(self.held, text, value):
                 verb = "is not" if is_as_typed(None, text, value) else "lacks"
-                told += f", which {verb} what was typed"
+                fact += f", which {verb} what was typed"
                 if seen_words(value) == seen_words(text):
-                    told += ": its lines are indented otherwise"
+                    fact += ": its lines are indented otherwise"
                 strange = True
         if strange:
-            wrong = told
+            wrong = fact
         check.knows_focus |= there is not None
-        if told:
-            self.done[-1] = replace(self.done[-1].adding(told), wrong=wrong != "")
+        if fact:
+            self.done[-1] = replace(self.done[-1].adding(fact), wrong=wrong != "")
         return value, wrong
 
     def left_for(self, there: Control | None, text: str) -> tuple[bool, bool]:
@@ -14327,7 +14328,7 @@ def entered_apart(act: Act) -> list[Act]:
 def recorded_way(folder: Path, after: int = 0, until: int = sys.maxsize) -> Way:
     """Reads the acts that were performed whole after a turn, `until` one; raises AgentError."""
     journal = read_journal(folder)
-    words = Vocabulary({name: name for name in HANDS})
+    vocabulary = Vocabulary({name: name for name in HANDS})
     steps: list[Step] = []
     settings: JsonDict = {}
     by_hand = False
@@ -14359,7 +14360,7 @@ def recorded_way(folder: Path, after: int = 0, until: int = sys.maxsize) -> Way:
             if mouse and intent.tool in AT_MOUSE:
                 args = {"element_name": "", "position": asdict(mouse)}
                 call = ToolCall(AT_MOUSE[intent.tool], args)
-            act = words.parse(call)
+            act = vocabulary.parse(call)
             if act.places:
                 mouse = act.places[-1]
             acts = entered_apart(act) if place.control and not by_hand else [act]
@@ -14426,9 +14427,9 @@ def telling_row(control: Control, others: Sequence[Control]) -> list[str]:
     common = set.intersection(*(set(columns(one)) for one in equal))
     shared = [number for number, column in enumerate(columns(control), 1) if column in common]
     names = [beside.name for beside in row_of(control, others)]
-    told = names[: max(shared, default=len(names))]
-    is_equal = any(stands_beside(told, other, others) for other in equal)
-    return names if is_equal else told
+    shared_names = names[: max(shared, default=len(names))]
+    is_equal = any(stands_beside(shared_names, other, others) for other in equal)
+    return names if is_equal else shared_names
 
 
 def stands_beside(names: list[str], control: Control, others: Iterable[Control]) -> bool:
@@ -14583,12 +14584,12 @@ EMPTY_QUOTE = re.compile(r"[\"“„«][\"”“»]")
 def with_values(way: Way, values: Mapping[str, str]) -> Way:
     """Returns a way with the values that differ each time; ConfigError for one too few or many."""
     examples = way.examples
-    told = ", ".join(f"{name} (such as {in_quotes(text, 40)})" for name, text in examples.items())
+    names = ", ".join(f"{name} (such as {in_quotes(text, 40)})" for name, text in examples.items())
     for name in values:
         if any(name in step.act.secret_names for step in way.steps):
             raise ConfigError(f"{name} is a secret: give its name alone, by --secret {name}.")
     if values.keys() != examples.keys():
-        wrong = f"takes a value for each of these and no other: {told or 'none'}"
+        wrong = f"takes a value for each of these and no other: {names or 'none'}"
         raise ConfigError(f"What was shown {wrong}; use --with NAME=TEXT.")
     return way.filled(values)
 
@@ -14833,7 +14834,7 @@ class Run:
         return len(active) >= self.config.memory_compression_threshold
 
     @property
-    def told_stalls(self) -> int:
+    def stalls_to_tell(self) -> int:
         """Counts the turns without progress, from where a model is told so; else 0."""
         stalled = self.progress.stalled
         return stalled if stalled >= self.config.stall_after(1) else 0
@@ -14878,10 +14879,10 @@ def touch(run: Run, act: Act, look: Look) -> Deed:
             progress.idle.clear()
     if deed.changed is False:
         progress.idle[str(said)] += 1
-    words = "Not done: " if deed.refused else ""
+    prefix = "Not done: " if deed.refused else ""
     if deed.became == "half-way":
-        words = "Failed half-way, so look before doing it again: "
-    deed = replace(deed, result=logger.hide(words + deed.result))
+        prefix = "Failed half-way, so look before doing it again: "
+    deed = replace(deed, result=logger.hide(prefix + deed.result))
     seconds = round(run.clock.now() - begin, 3)
     logger.tell(
         ResultRecord(
@@ -14921,18 +14922,18 @@ def object_to(run: Run, act: Act, aim: Aim, frame: Frame, insisted: bool) -> Non
         points = points_of(act.places, frame.area, run.eyes.desktop)
         is_there = focus.role in FIELDS and all(map(focus.rect.contains, points))
         if is_there and not focus.password and (focus.value or "").split() == said:
-            told = "The field holds just that text: go on with what comes after it."
-            raise ToolError(told, OTHER_CONTROL)
+            hint = "The field holds just that text: go on with what comes after it."
+            raise ToolError(hint, OTHER_CONTROL)
     if insisted:
         return
     if "scroll" in act.name:
         for point in points_of([*targets_of(act)], frame.area, run.eyes.desktop):
             hit = run.controls.one(point) or NO_CONTROL
             if hit.role in TURNING:
-                told = (
+                hint = (
                     f"The wheel would change what {quoted_control(hit)} there holds: scroll beside"
                 )
-                raise ToolError(f"{told} it. If that is meant, say the same again.", OTHER_CONTROL)
+                raise ToolError(f"{hint} it. If that is meant, say the same again.", OTHER_CONTROL)
     may_repeat = run.profile.repeats
     # Small models often say their last call once more: on a checkbox or a menu that undoes it,
     # and where a menu has closed it hits what nobody meant.
@@ -14949,8 +14950,8 @@ def object_to(run: Run, act: Act, aim: Aim, frame: Frame, insisted: bool) -> Non
             )
     times = progress.idle[str(act)]
     if times > 1 and not may_repeat:
-        told = f"That was done {times} times and changed nothing: do something else."
-        raise ToolError(told, OTHER_CONTROL)
+        hint = f"That was done {times} times and changed nothing: do something else."
+        raise ToolError(hint, OTHER_CONTROL)
 
 
 SMALL = 24  # pixels of a picture; smaller targets are missed twice as often
@@ -15008,7 +15009,7 @@ def place_in(run: Run, closer: Look, name: str) -> Coordinate | None:
             f" on its own grid. Click this in it, if it is there: {name}"
         )
     grammar = run.grammar
-    words = run.profile.vocabulary
+    vocabulary = run.profile.vocabulary
     size = Size(closer.frame.width, closer.frame.height)
     role = run.executor._replace(name="closer look")  # which hears no hints
     if grammar:
@@ -15024,8 +15025,8 @@ def place_in(run: Run, closer: Look, name: str) -> Coordinate | None:
             return act
         if run.profile.loop == "story":
             _, actions, _ = read_story(reply.message)
-            return read_action(next(iter(actions), None), "", words)
-        return read_call(reply, words)
+            return read_action(next(iter(actions), None), "", vocabulary)
+        return read_call(reply, vocabulary)
 
     try:
         found = run.session.ask_until_read(asking._replace(role=role, shrinks=True), read)
@@ -15090,7 +15091,7 @@ def take_steps(run: Run, act: Act, frame: Frame) -> Deed:
                 act_s += sent - begin
                 settle_s += after.taken_at - sent
                 run.actuator.settled()
-                done[-1] = run.controls.told_of(deed)
+                done[-1] = run.controls.with_hit(deed)
     except (ToolError, Win32Error) as error:  # what failed ends the act
         done.append(Deed(act, str(error), "refused", error.kind))
     nothing = Deed(act, "There was nothing to type")  # such as an empty cell of a table
@@ -15779,11 +15780,11 @@ _EMPTY = "task done complete completed success successful successfully finished 
 def real_checks(run: Run, lines: Iterable[str]) -> list[str]:
     """Returns the checks that tell something, and not only what the prompts say."""
     systems = map(run.profile.system, run.profile.roles.values())
-    told = {*_WORDS.findall(" ".join([_EMPTY, *systems]).lower())}
-    told -= {*_WORDS.findall(f"{_OF_SCREENS} {run.progress.task}".lower())}
+    prompt_words = {*_WORDS.findall(" ".join([_EMPTY, *systems]).lower())}
+    prompt_words -= {*_WORDS.findall(f"{_OF_SCREENS} {run.progress.task}".lower())}
     checks = []
     for check in clean_checks(lines):
-        says_more = NAMES_A_THING.search(check) or not told.issuperset(
+        says_more = NAMES_A_THING.search(check) or not prompt_words.issuperset(
             _WORDS.findall(check.lower())
         )
         if len(check.split()) > 2 and says_more:
@@ -16142,8 +16143,8 @@ STATUS_FOR_REVIEW = ("DONE", "COMPLETE", "FINISH", "SUCCESS", "BLOCKED", "FAIL")
 FINAL_ANSWER = "final_answer"  # words in the place of a call, which may say that it is done
 
 
-def final_answer(said: str) -> Act:
-    return Act(FINAL_ANSWER, {}, ToolCall(FINAL_ANSWER, {}), said=said)
+def final_answer(sentence: str) -> Act:
+    return Act(FINAL_ANSWER, {}, ToolCall(FINAL_ANSWER, {}), said=sentence)
 
 
 def perform(run: Run, act: Act, look: Look) -> Deed:
@@ -16199,8 +16200,8 @@ def perform(run: Run, act: Act, look: Look) -> Deed:
         return Deed(act, f"Not zoomed: {refused}")
     progress.idle[act.name] += 1
     if progress.idle[act.name] > CLOSER_LOOKS_MOST:
-        told = "you looked closer twice and did nothing; do now what the instructions ask for"
-        return Deed(act, f"Not zoomed: {told}")
+        reason = "you looked closer twice and did nothing; do now what the instructions ask for"
+        return Deed(act, f"Not zoomed: {reason}")
     run.eyes.zoom(to_point(args["position"], look.frame.area))
     return Deed(act, "Zoomed in for the next action", helped=progress.is_new_try(act))
 
@@ -16241,9 +16242,9 @@ def follow_plan(run: Run, act: Act) -> Deed:
     if not progress.touched:  # what their files hold now they held before
         progress.files = {**file_facts(*progress.done_when), **progress.files}
     instructions = args["instructions"]
-    words = run.profile.words(run.executor)
+    vocabulary = run.profile.vocabulary_of(run.executor)
     for name in dict.fromkeys(re.findall(r"(?<![\w.\"'])[a-z]+_[a-z_]+\b", instructions)):
-        meant = words.meant(name)
+        meant = vocabulary.meant(name)
         if meant not in ("", name) and name not in progress.task:
             instructions += f" ({name} is the tool {meant}.)"
     progress.execution_instructions = instructions
@@ -16278,9 +16279,9 @@ def judge_deed(run: Run, deed: Deed) -> Deed:
         progress.touched += 1
         progress.answers.clear()
         progress.idle.pop("zoom", None)
-        stirred = deed.begun and deed.changed is not False
-        progress.stirred = progress.stirred or stirred
-        progress.seen = progress.seen or stirred
+        may_have_changed = deed.begun and deed.changed is not False
+        progress.may_have_changed = progress.may_have_changed or may_have_changed
+        progress.seen = progress.seen or may_have_changed
     if deed.begun and not progress.seen:
         # What changes nothing that a screen shows may be just what was to be done: a program that
         # comes later, a text that its field has, keys or a control that the task names.
@@ -16379,8 +16380,8 @@ def archive_by_itself(run: Run, keep: int) -> int:
         f"{tool} {', '.join(dict.fromkeys(cut(record.args, 40) for record in group))}".rstrip()
         for tool, group in groupby(helped, lambda record: record.tool)
     ]
-    told = cut("; ".join(done) or "nothing helped", ARCHIVED_CHARS)
-    summary = f"Turns {turns[0]}-{turns[-1]}: {told}; last: {cut(records[-1].result, 60)}"
+    gist = cut("; ".join(done) or "nothing helped", ARCHIVED_CHARS)
+    summary = f"Turns {turns[0]}-{turns[-1]}: {gist}; last: {cut(records[-1].result, 60)}"
     others = len(records) - len(helped)
     patterns = f"{others} of {len(records)} actions changed nothing or were not done"
     run.progress.take(run.logger.tell(MemorySnapshot(summary, patterns, turns)))
@@ -16399,7 +16400,7 @@ def escalate(run: Run, helped: Helped) -> Outcome | None:
     session = run.session
     if helped:
         progress.stalled = 0
-        progress.stirred = None
+        progress.may_have_changed = None
         progress.recovered = False
         session.reasons.clear()
         return None
@@ -16415,7 +16416,7 @@ def escalate(run: Run, helped: Helped) -> Outcome | None:
         progress.needs_review = True
     # They come once, after acts that changed nothing only, and not into a window that holds typed
     # text.
-    risky = progress.stirred is not False or progress.recovered or progress.filled
+    risky = progress.may_have_changed is not False or progress.recovered or progress.filled
     if risky or not config.enable_loop_recovery or progress.stalled < config.stall_after(3):
         return None
     progress.recovered = True
@@ -16600,8 +16601,8 @@ class Repeat(Loop):
         """Claims that the task is done, which is judged as a claim of the model."""
         way = self.way
         if not way.checks:
-            told = "; ".join([f"Repeated {way.next} acts", *self.repairs])
-            raise End(Outcome("completed", f"{told}."))
+            text = "; ".join([f"Repeated {way.next} acts", *self.repairs])
+            raise End(Outcome("completed", f"{text}."))
         done = f"{way.next} acts were done again"
         checks = "; ".join(way.checks)
         if not self.run.session.has_model:
@@ -16613,8 +16614,8 @@ class Repeat(Loop):
         deed = check_completion(self.run, last, claim, counts=False)
         tell_turn(self.run, "way", "its end", deed.result)
         if deed.end:
-            told = "; ".join([f"{deed.end.text} Confirmed: {checks}", *self.repairs])
-            raise End(deed.end._replace(text=told))
+            text = "; ".join([f"{deed.end.text} Confirmed: {checks}", *self.repairs])
+            raise End(deed.end._replace(text=text))
         self.leave(Outcome("disproved", deed.result))
 
     def leave(self, why: Outcome) -> None:
@@ -16853,14 +16854,14 @@ class TwoAgents(Loop):
             behind=windows_text(behind) if behind else "",
             done=cut(last.result, 300),
             region="{},{}-{},{}".format(*last.region) if last.region else "",
-            stalled=run.told_stalls,
+            stalled=run.stalls_to_tell,
             turn=progress.turn,
             most=progress.first + progress.planned + run.config.max_steps,
         )
 
     def read(self, look: Look, reply: Reply) -> Act:
         self.said = without_calls(cut_repetition(strip_think(reply.text)))
-        act = read_call(reply, self.run.profile.words(self.role))
+        act = read_call(reply, self.run.profile.vocabulary_of(self.role))
         return replace(act, said=self.said)
 
     def heard(self, deed: Deed, look: Look) -> Deed:
@@ -16949,11 +16950,11 @@ def unseen_effect(record: ActionRecord) -> str:
     return "" if record.changed else "the screen did not change"
 
 
-def shown_to(grammar: Grammar, words: str, image: bytes) -> list[Message]:
+def shown_to(grammar: Grammar, text: str, image: bytes) -> list[Message]:
     """Returns words and a picture in the order of a grammar."""
-    if words and grammar.text_apart:
-        return [Message("user", words), Message("user", "", image)]
-    return [Message("user", "", image, before=words)]
+    if text and grammar.text_apart:
+        return [Message("user", text), Message("user", "", image)]
+    return [Message("user", "", image, before=text)]
 
 
 class NativeTurn(NamedTuple):
@@ -16998,17 +16999,17 @@ class Spoken(TwoAgents):
         memory = progress.memory
         first_shown = self.shown[0].number if self.shown else progress.turn
         archived = any(snapshot.turns for snapshot in memory.all_snapshots)
-        told = ["(earlier steps, left out)"] if archived else []
+        steps = ["(earlier steps, left out)"] if archived else []
         for record in memory.active_history:
             if record.turn < first_shown:
                 line = cut(record.response_text or f"{record.tool} {record.args}", STEP_CHARS)
                 effect = cut(unseen_effect(record), STEP_CHARS)
-                told.append(f"{line} ({effect})" if effect else line)
-        words = grammar.first_text(progress.execution_instructions or progress.task, told)
+                steps.append(f"{line} ({effect})" if effect else line)
+        text = grammar.first_text(progress.execution_instructions or progress.task, steps)
         messages = []
         for earlier in self.shown:
-            messages += shown_to(grammar, words, earlier.image)
-            words = ""
+            messages += shown_to(grammar, text, earlier.image)
+            text = ""
             messages.append(Message("assistant", earlier.reply))
         last = memory.get_last_action_for_validation()
         listed = run.controls.listed(look, grammar.sides(self.picture))
@@ -17018,10 +17019,10 @@ class Spoken(TwoAgents):
             thought=cut(last.reasoning, THOUGHT_CHARS),
             effect=cut(unseen_effect(last), EVIDENCE_CHARS),
             recovered=RECOVERED if progress.just_recovered else "",
-            stalled=run.told_stalls,
+            stalled=run.stalls_to_tell,
             listed=listed and LISTED.format(listed),
         )
-        messages += shown_to(grammar, f"{words}\n\n{notes}".strip(), look.base64)
+        messages += shown_to(grammar, f"{text}\n\n{notes}".strip(), look.base64)
         return Asking(
             messages,
             grammar.announce(self.picture),
@@ -17106,8 +17107,8 @@ ERROR_TYPES = {
 
 
 def refusal(kind: str, text: str, errors: Mapping[str, str] = {}) -> JsonDict:
-    told = {**ERROR_TYPES, **errors}.get(kind, kind)
-    return {"ok": False, "error": {"type": told or "error", "message": text}}
+    error_type = {**ERROR_TYPES, **errors}.get(kind, kind)
+    return {"ok": False, "error": {"type": error_type or "error", "message": text}}
 
 
 SCREENSHOTS_KEPT = 2  # as described
@@ -17135,8 +17136,8 @@ class Chat(Loop):
         self.said = ""  # the words of it
         self.condense(0)
         if run.profile.opening:  # the program calls a tool, as if the model had done it
-            words = run.profile.vocabulary
-            act = words.parse(ToolCall(words.tools[run.profile.opening], {}))
+            vocabulary = run.profile.vocabulary
+            act = vocabulary.parse(ToolCall(vocabulary.tools[run.profile.opening], {}))
             seen = self.look_before(act)
             record_act(run, act, self.heard(perform(run, act, seen), seen), seen)
 
@@ -17167,7 +17168,7 @@ class Chat(Loop):
                 raise ToolError(
                     "A reply takes one call; none of these was carried out.", "too_many_tool_calls"
                 )
-            act = read_call(reply, profile.words(run.executor))
+            act = read_call(reply, profile.vocabulary_of(run.executor))
         except ToolError as error:
             insists = self.silent >= run.config.reply_corrections
             ends = said != "" if self.words_end else is_answer(said, insists)
@@ -17212,8 +17213,8 @@ class Chat(Loop):
         picture = None
         if act.name == FINAL_ANSWER:
             spoken = Message("assistant", without_calls(self.said[:2000]) or "...")
-            told = Message("user", f"{deed.result} Do the next step for it now, by one tool call.")
-            self.steps.append([spoken, told])
+            order = f"{deed.result} Do the next step for it now, by one tool call."
+            self.steps.append([spoken, Message("user", order)])
             self.looked = False
             return deed
         if act.name == "observe":
@@ -17251,8 +17252,8 @@ class Chat(Loop):
         if self.reply:
             calls = harmless_calls(self.reply)
             thought = without_calls(thoughts(self.reply.message))
-            if self.run.told_stalls:
-                answer["note"] = STALLED.format(self.run.told_stalls, "steps")
+            if self.run.stalls_to_tell:
+                answer["note"] = STALLED.format(self.run.stalls_to_tell, "steps")
         if read:
             calls = [read, *calls[1:]]
         content = json.dumps(answer, ensure_ascii=False)
@@ -17261,9 +17262,9 @@ class Chat(Loop):
         answers = []
         for call in calls:
             self.called += 1
-            made, told = answered_call(call, self.called, content)
+            made, message = answered_call(call, self.called, content)
             shown.append(made)
-            answers.append(told)
+            answers.append(message)
             ignored = "Only the first call of a reply is carried out."
             content = json.dumps(refusal("too_many_tool_calls", ignored))
         if shown:
@@ -17271,8 +17272,8 @@ class Chat(Loop):
                 0, Message("assistant", said, more={"tool_calls": shown}, thought=thought)
             )
         else:  # servers answer 500 to a broken call that is sent back
-            words = cut(said, 300)
-            answers += [Message("assistant", words)] if words else []
+            text = cut(said, 300)
+            answers += [Message("assistant", text)] if text else []
             answers.append(Message("user", content))
         self.steps.append([*answers, picture] if picture else answers)
 
@@ -17286,13 +17287,13 @@ class Chat(Loop):
         self.silent += 1
         self.looked = False
         note_action(run, ActionRecord("no_call", "", str(error), response_text=self.said))
-        told = correction(error)
+        hint = correction(error)
         picture = None
         if error.kind == "no_call" and self.advises:
-            told += " If the whole task is done, reply DONE and the proof."
+            hint += " If the whole task is done, reply DONE and the proof."
         elif error.kind in ("stale_frame", "paused") and self.advises:
             picture = self.shown(self.take_screenshot())
-        self.answer(refusal(error.kind, told, run.profile.errors), picture)
+        self.answer(refusal(error.kind, hint, run.profile.errors), picture)
         # The first ones cost no turn, as in other profiles.
         is_free = self.advises and self.silent <= run.config.reply_corrections
         return None if is_free else False
@@ -17448,12 +17449,12 @@ def annotate(
     gap = round(reach * 0.75)
     taken: list[Rect] = []
     for number, act in enumerate(turns[0], 1):
-        words = str(number)
+        label = str(number)
         for place in mark_places(act):
-            text = f"{words} ({place.x},{place.y})"
+            text = f"{label} ({place.x},{place.y})"
             point = to_point(place, canvas.area)
             canvas.label(text, point, gap, taken)
-            words = f"{number} to"
+            label = f"{number} to"
     return bytes(canvas.pixels)
 
 
@@ -17472,7 +17473,7 @@ class Story(Loop):
         super().__init__(run)
         self.marks = marks_of(run.config.ui_config)
         self.said = ""  # the model's last reply
-        self.told: JsonDict = {**EMPTY_STORY}  # its last story
+        self.story: JsonDict = {**EMPTY_STORY}  # its last story
         self.frame: Frame | None = None  # what the model has seen last
         last = run.progress.memory.get_last_action_for_validation().result
         self.notes = [last] if last == ActionRecord.LOST else []  # that it is told next
@@ -17504,10 +17505,10 @@ class Story(Loop):
         self.wrong = False
         observation = cut_repetition(observation)
         if not self.keeps_all:
-            self.told |= story_in(strip_think(said))
+            self.story |= story_in(strip_think(said))
             observation = cut(observation, OBSERVATION_CHARS)
         progress.plan = observation or progress.plan
-        self.told["observation"] = progress.plan or EMPTY_STORY["observation"]
+        self.story["observation"] = progress.plan or EMPTY_STORY["observation"]
         if not actions:
             note_action(run, ActionRecord("look", result=cut(progress.plan, 100)))
         for number, action in enumerate(actions, 1):
@@ -17586,8 +17587,8 @@ class Story(Loop):
         inbox = run.session.inbox
         if progress.just_recovered:
             self.notes.append("The program pressed Escape and Start.")
-        if run.told_stalls:
-            self.notes.append(STALLED.format(run.told_stalls, "turns"))
+        if run.stalls_to_tell:
+            self.notes.append(STALLED.format(run.stalls_to_tell, "turns"))
         name = f"turn_{progress.turn:04d}"
         look = run.eyes.look(f"{name}_raw.png")
         self.frame = look.frame
@@ -17641,14 +17642,14 @@ class Story(Loop):
 
     def asking(self, notes: str, image: bytes) -> Asking:
         run = self.run
-        told = json.dumps(self.told, ensure_ascii=False)
+        story = json.dumps(self.story, ensure_ascii=False)
         messages = [
             Message("user", self.task_text()),
-            Message("assistant", told),
+            Message("assistant", story),
             Message("user", notes, image),
         ]
         done = run.profile.vocabulary.tools["report_complete"]
-        advice = NO_STORY.format(last=told, done=done)
+        advice = NO_STORY.format(last=story, done=done)
         corrections = run.config.reply_corrections
         asking = run.session.asking(run.executor, messages)
         return asking._replace(corrections=corrections, advice=lambda _: advice)
@@ -19294,7 +19295,7 @@ class Panel(Inbox):
             problem = f"There is no such thing; a hint has 1 to {PANEL_HINT_MOST} characters."
             return 404, {"error": problem}
 
-    def reply(self, route: str, words: JsonDict) -> object:
+    def reply(self, route: str, body: JsonDict) -> object:
         """Does what a page asks for, and gives what it gets; raises whatever for anything else."""
         if route == "POST /news":  # the state, and what is new
             time.sleep(PANEL_NEWS_S)  # here: browsers hold up the timers of a page behind others
@@ -19303,21 +19304,21 @@ class Panel(Inbox):
             items = [
                 item
                 for item in (run, *self.stats.items)
-                if words["seen"] < item["number"] <= run["number"]
+                if body["seen"] < item["number"] <= run["number"]
             ]
             self._asked = time.monotonic()
             return self._state | {"paused": self.stop.paused, "items": items}
         if route == "POST /picture":  # by its name, or without one the screen as it is now
-            if not words["name"]:
+            if not body["name"]:
                 return self._live()
-            png = in_run(self.folder, picture_name(words["name"])).read_bytes()
+            png = in_run(self.folder, picture_name(body["name"])).read_bytes()
             png_size(png)  # else it is still being written
             return png
         if route != "POST /control":  # a button, or a hint
             raise LookupError(route)
-        action = words["action"]
+        action = body["action"]
         if action == "hint":
-            text = words["text"].strip()
+            text = body["text"].strip()
             if not 0 < len(text) <= PANEL_HINT_MOST:
                 raise ValueError(action)
             said = self.answers if self._state["question"] else self.hints
@@ -19682,7 +19683,7 @@ class DescribedAgents(TwoAgents):
             done=done,
             reason=cut(last.reasoning or found.get(form.step, ""), 120),
             expected=cut(found.get(form.success, ""), 120),
-            stalled=run.told_stalls,
+            stalled=run.stalls_to_tell,
         )
 
     def close(self, helped: Helped, end: Outcome | None) -> None:
@@ -19719,16 +19720,17 @@ def chosen_profile(name: str, config: Config) -> Profile:
     profile = PROFILES[name]
     if config.described:
         # Without what its description lacks, and with what is otherwise there.
-        words = profile.vocabulary
+        vocabulary = profile.vocabulary
+        left_out = {*vocabulary.left_out, *EXTRA_ARGUMENTS}
         lacking = EXTRA_STORY_TOOLS if profile.loop == "story" else EXTRA_TOOLS
-        tools = {tool: shown for tool, shown in words.tools.items() if tool not in lacking}
+        tools = {tool: shown for tool, shown in vocabulary.tools.items() if tool not in lacking}
         roles = {}
         for key, role in profile.roles.items():
             described = tuple(tool for tool in role.tools if tool in tools)
             otherwise = DESCRIBED_ROLES.get(name, {}).get(key, {})
             roles[key] = role._replace(**{"tools": described, "extra": "", **otherwise})
         profile = profile._replace(
-            vocabulary=replace(words, tools=tools, left_out={*words.left_out, *EXTRA_ARGUMENTS}),
+            vocabulary=replace(vocabulary, tools=tools, left_out=left_out),
             roles=roles,
             repeats=True,
             turns_an_act=1,
@@ -19778,7 +19780,7 @@ def lmstudio_logs() -> dict[Path, int]:
 
 def copy_lmstudio_logs(logger: ExecutionLogger, before: Mapping[Path, int]) -> None:
     """Copies what LM Studio's logs grew by since they had these sizes, raw and shortened."""
-    told = "LM Studio wrote no log of this run on this machine."
+    sentence = "LM Studio wrote no log of this run on this machine."
     try:
         for path in lmstudio_logs():
             grown = path.read_bytes()[before.get(path, 0) :]
@@ -19790,11 +19792,11 @@ def copy_lmstudio_logs(logger: ExecutionLogger, before: Mapping[Path, int]) -> N
             for kind, data in (("raw", grown), ("clean", short)):
                 with in_run(logger.folder, f"lmstudio_{kind}.log").open("ab") as stream:
                     stream.write(data)
-            told = f"LM Studio's log of this run copied from {path}."
+            sentence = f"LM Studio's log of this run copied from {path}."
     except OSError as error:
-        told = f"LM Studio's log could not be copied: {error.strerror}."
+        sentence = f"LM Studio's log could not be copied: {error.strerror}."
     with suppress(AgentError):
-        logger.say(told, 2)
+        logger.say(sentence, 2)
 
 
 def keep_described_logs(run: Run, is_demo: bool, undo: ExitStack) -> None:
@@ -19869,7 +19871,7 @@ class StoryPanel(Panel):
         self._missed = not self._annotated
         return self._annotated
 
-    def reply(self, route: str, words: JsonDict) -> object:
+    def reply(self, route: str, body: JsonDict) -> object:
         """Does what its page asks for, too: the configuration, the state, a reply, a picture."""
         if route == "GET /config":
             return {
@@ -19879,22 +19881,22 @@ class StoryPanel(Panel):
             }
         if route == "GET /state":
             self._asked = time.monotonic()
-            told = {name: self._state[name] for name in STORY_STATE}
-            return told | {"raw_b64": base64.b64encode(self._live()).decode()}
+            state = {name: self._state[name] for name in STORY_STATE}
+            return state | {"raw_b64": base64.b64encode(self._live()).decode()}
         if route == "POST /inject":
-            self.injected.put(words["vlm_text"].strip())
+            self.injected.put(body["vlm_text"].strip())
             return None
         if route != "POST /annotated":
-            return super().reply(route, words)
+            return super().reply(route, body)
         png = b""
         with suppress(ValueError):
-            png = base64.b64decode(words["image_b64"], validate=True)
+            png = base64.b64decode(body["image_b64"], validate=True)
         like = self._live()[:24]  # the signature, and in the first chunk width and height
-        if self._state["phase"] != WAITS_FOR_PICTURE or words["seq"] != self._state["pending_seq"]:
+        if self._state["phase"] != WAITS_FOR_PICTURE or body["seq"] != self._state["pending_seq"]:
             raise Unawaited("No picture of that seq is awaited; GET /state has pending_seq.")
         if png[:24] != like or not png.endswith(PNG_END):
             raise Unawaited("A whole PNG as wide and high as raw_b64 is awaited.")
-        self.update(phase="asking", annotated_seq=words["seq"])
+        self.update(phase="asking", annotated_seq=body["seq"])
         self._annotated = png
         return None
 
@@ -19965,11 +19967,11 @@ class Asked(Asker):
         """
         config = self.config
         if self.grammar:
-            words = self.grammar.first_text(task, [])
-            messages = [*before, *shown_to(self.grammar, words, picture)]
+            text = self.grammar.first_text(task, [])
+            messages = [*before, *shown_to(self.grammar, text, picture)]
             settings = {**self.grammar.sampling, **set_sampling(config)}
-            told = self.grammar.announce(self.size)
-            return self.exchange(Asking(messages, told, settings=settings))
+            system = self.grammar.announce(self.size)
+            return self.exchange(Asking(messages, system, settings=settings))
         settings = {"temperature": 0, "max_tokens": config.executor_max_tokens or REPLY_TOKENS}
         return self.exchange(Asking([*before, Message("user", task, picture)], "", tools, settings))
 
@@ -20028,11 +20030,11 @@ def _check_call(asked: Asked, profile: Profile) -> Iterator[Finding]:
     # Has the model call a tool whose name stands in the list alone, which templates may leave out,
     # by a request with the roles, tools and pictures of the profile's own. Raises ReplyError
     # without a call.
-    words = profile.vocabulary
+    vocabulary = profile.vocabulary
     grammar = asked.grammar
     name = "press_key"
     order = "Press the key escape."
-    if name not in words.tools:
+    if name not in vocabulary.tools:
         name = "type_text"
         order = "Type the text escape."
     looks = profile.loop == "chat"
@@ -20041,22 +20043,22 @@ def _check_call(asked: Asked, profile: Profile) -> Iterator[Finding]:
     done = '{"ok": true}'
     before = [first, Message("user", done)]
     if looks:
-        shown, answer = answered_call(ToolCall(words.tools["observe"], {}), 1, done)
+        shown, answer = answered_call(ToolCall(vocabulary.tools["observe"], {}), 1, done)
         before = [first, Message("assistant", "", more={"tool_calls": [shown]}), answer]
-    schemas = words.schemas(profile.roles["executor"].tools)
+    schemas = vocabulary.schemas(profile.roles["executor"].tools)
     reply = asked.ask(order, picture, schemas, before)
-    if asked.told:
-        yield Finding("request", True, " ".join(asked.told.values()), note=True)
+    if asked.notices:
+        yield Finding("request", True, " ".join(asked.notices.values()), note=True)
     if profile.loop != "story":
-        act = read_call(reply, words) if grammar is None else grammar.read(reply, asked.size)
+        act = read_call(reply, vocabulary) if grammar is None else grammar.read(reply, asked.size)
         call = act.call
-        told = f"{call.name} {json.dumps(call.arguments)}, not carried out"
+        text = f"{call.name} {json.dumps(call.arguments)}, not carried out"
         obeys = act.name == name and (
             key_name(act.key) == key_name("escape") or "escape" in act.text.lower()
         )
         if not obeys:
-            told += f"; but the order was: {order} A larger model does more often what it is told"
-        yield Finding("tool calls", True, told, note=not obeys)
+            text += f"; but the order was: {order} A larger model does more often what it is told"
+        yield Finding("tool calls", True, text, note=not obeys)
 
 
 def keep_calibration(asked: Asked, measured: Correction) -> str:
@@ -20541,17 +20543,17 @@ def demo_reply(request: Mapping[str, Any]) -> JsonDict:
     values = _demo_values(step, target, place, note)
     # Any other argument gets the reason.
     arguments = {name: values.get(name, why) for name in offers[tool].split()}
-    words = f"SCREEN_SHOWS: {why}.\nNEXT_STEP: {tool} {target}"
+    reply = f"SCREEN_SHOWS: {why}.\nNEXT_STEP: {tool} {target}"
     if "tools" in request:
         call = {
             "id": f"call_{len(messages)}",
             "type": "function",
             "function": {"name": tool, "arguments": json.dumps(arguments)},
         }
-        return {"role": "assistant", "content": words, "tool_calls": [call]}
+        return {"role": "assistant", "content": reply, "tool_calls": [call]}
     if offers is DEMO_ACTS[DEMO_NATIVE]:
         given = json.dumps({"action": tool, **arguments})
-        words = f"Action: {why}.\n{call_in_text('computer_use', given)}"
+        reply = f"Action: {why}.\n{call_in_text('computer_use', given)}"
     elif offers in DEMO_ACTS.values():
         actions = [{"name": tool, **arguments}]
         if tool == "drag":
@@ -20565,10 +20567,10 @@ def demo_reply(request: Mapping[str, Any]) -> JsonDict:
                 }
                 for (x1, y1), (x2, y2) in zip(DEMO_CORNERS, DEMO_CORNERS[1:], strict=False)
             ]
-        words = json.dumps({"observation": why, "actions": actions})
+        reply = json.dumps({"observation": why, "actions": actions})
     else:
-        words += "\n" + call_in_text(tool, json.dumps(arguments))
-    return {"role": "assistant", "content": words}
+        reply += "\n" + call_in_text(tool, json.dumps(arguments))
+    return {"role": "assistant", "content": reply}
 
 
 def _demo_values(step: DemoStep, target: str, place: Coordinate, note: str) -> dict[str, object]:
@@ -20609,8 +20611,8 @@ def _demo_offers(first: JsonDict, tools: Sequence[JsonDict]) -> Mapping[str, str
     offers = {}
     for function in functions:
         schema = function["parameters"]
-        told = {*schema["required"], *DEMO_UNASKED}
-        offers[function["name"]] = " ".join(filter(told.__contains__, schema["properties"]))
+        names = {*schema["required"], *DEMO_UNASKED}
+        offers[function["name"]] = " ".join(filter(names.__contains__, schema["properties"]))
     return offers
 
 
@@ -20681,10 +20683,10 @@ class DemoModel(PanelServer):
         if not body:
             return {"data": [DEMO_MODEL]}
         message = demo_reply(json.loads(body))
-        words, pictures = re.subn(rb';base64,[^"]+', b"", body)
+        text, pictures = re.subn(rb';base64,[^"]+', b"", body)
         usage = {
             # A token is 32x32 pixels, of the demo's whole screen 900 in all, or four characters.
-            "prompt_tokens": len(words) // 4 + pictures * 900,
+            "prompt_tokens": len(text) // 4 + pictures * 900,
             "completion_tokens": len(json.dumps(message)) // 4,
         }
         reason = "tool_calls" if "tool_calls" in message else "stop"
@@ -20803,10 +20805,10 @@ class McpClient:
             content.append(
                 {"type": "image", "mimeType": "image/png", "data": picture.image.decode()}
             )
-        told = {"content": content, "structuredContent": answer, "isError": not answer["ok"]}
+        result = {"content": content, "structuredContent": answer, "isError": not answer["ok"]}
         with self._lock:
             if self.call and not self.stop.cancelled:  # only the latest revision has a type
-                self._send(id=self.call["id"], result={**told, "resultType": "complete"})
+                self._send(id=self.call["id"], result={**result, "resultType": "complete"})
             self.call = {}
             self.stop.cancelled = ""
 
@@ -20819,9 +20821,9 @@ class McpClient:
             text = getattr(event, "text", getattr(event, "result", ""))
         token = found_at(self.call, "params._meta.progressToken")
         if text and token is not None:
-            told = {"progressToken": token, "progress": self.clock.now()}
-            told["message"] = self.hide(text)
-            self._send(method="notifications/progress", params=told)
+            params = {"progressToken": token, "progress": self.clock.now()}
+            params["message"] = self.hide(text)
+            self._send(method="notifications/progress", params=params)
 
     def _send(self, **message: object) -> None:
         line = json.dumps({"jsonrpc": "2.0", **message})
@@ -20830,32 +20832,32 @@ class McpClient:
             if not taken_within(MCP_PATIENCE_S, written):
                 self.stop.set("the client reads no answers")
 
-    def _read(self, said: int) -> None:
+    def _read(self, pipe: int) -> None:
         try:
-            with os.fdopen(said, "rb") as stream:
+            with os.fdopen(pipe, "rb") as stream:
                 for line in iter(partial(stream.readline, MCP_LINE_MOST), b""):
                     message = {}
                     revision = ""
-                    told: Any = "parse"
+                    answer: Any = "parse"
                     with suppress(ValueError):
                         message = json_object(strict_json(line))
                         if type(message.get("id", "")) not in (str, int):
                             message.clear()
                         about = json_object(found_at(message, "params._meta"))
                         revision = str(about.get(MCP_REVISION, ""))
-                        told = self._told_at_once(message, revision)
-                    if isinstance(told, str):
+                        answer = self._immediate_answer(message, revision)
+                    if isinstance(answer, str):
                         data = {"supported": MCP_REVISIONS, "requested": revision}
-                        self._send(id=message.get("id"), error={**MCP_FAULTS[told], "data": data})
-                    elif told is not None:
-                        self._send(id=message["id"], result=told)
+                        self._send(id=message.get("id"), error={**MCP_FAULTS[answer], "data": data})
+                    elif answer is not None:
+                        self._send(id=message["id"], result=answer)
         finally:
             with self._lock:
                 self.ended = True
                 if self.call:  # else all is answered, and nothing is to be stopped
                     self.stop.set("the client has ended")
 
-    def _told_at_once(self, message: JsonDict, revision: str) -> Any:
+    def _immediate_answer(self, message: JsonDict, revision: str) -> Any:
         # A result, the name of a fault, or nothing: a call is answered later, a notification never.
         method = message.get("method")
         if not (message.get("jsonrpc") == "2.0" and isinstance(method, str)):
@@ -20891,7 +20893,7 @@ class Calls(Chat):
     that for the client, and nothing is asked, kept or pruned.
     """
 
-    told: JsonDict = {}  # that answers the present call, with the picture that was asked for
+    result: JsonDict = {}  # that answers the present call, with the picture that was asked for
     picture: Message | None = None
 
     def __init__(self, run: Run, client: McpClient) -> None:
@@ -20907,7 +20909,7 @@ class Calls(Chat):
             self.run.progress.turn -= 1
             raise End(Outcome("completed", "All calls were answered."))
         self.run.progress.began = self.run.clock.now()
-        self.told = {}
+        self.result = {}
         self.picture = None
         given = {**json_object(found_at(call, "params.arguments"))}
         looks = read_flag(given.pop("look", False))
@@ -20923,11 +20925,11 @@ class Calls(Chat):
     def answer(
         self, answer: JsonDict, picture: Message | None, read: ToolCall | None = None
     ) -> None:
-        self.told = {**answer, **self.told}
+        self.result = {**answer, **self.result}
         self.picture = picture
 
     def lost(self, error: ToolError, look: Look) -> Helped:
-        self.told = refusal(error.kind, str(error))
+        self.result = refusal(error.kind, str(error))
         self.picture = None
         name = str(found_at(self.client.call, "params.name"))
         note_action(self.run, ActionRecord(name, "", str(error)))
@@ -20936,7 +20938,7 @@ class Calls(Chat):
     def close(self, helped: Helped, end: Outcome | None) -> None:
         self.client.frame = self.frame
         self.client.screenshots = self.screenshots
-        self.client.answer(self.told, self.picture)
+        self.client.answer(self.result, self.picture)
 
 
 ####################################################################################################
@@ -21199,7 +21201,7 @@ class Terminal:
 
     def _print(self) -> None:
         pause_s = LIVE_EVERY_S if self.live else PIPE_QUIET_S
-        told: object = None  # what goes on, once a line that stays has said so
+        last_doing: object = None  # what goes on, once a line that stays has said so
         erase = ""  # what removes the live line, if there is one
         said: str | Callable[[], None] = "..."
         while said:
@@ -21216,9 +21218,9 @@ class Terminal:
                 text, since = doing
                 lasts_s = self.clock.now() - since
                 if not self.live:
-                    if text and self.level and doing is not told:
+                    if text and self.level and doing is not last_doing:
                         self._write(f"...   {text}, {lasts_s:.0f} s so far\n")
-                    told = doing
+                    last_doing = doing
                 elif text and (self.level or self.bar()):
                     line = f"      {self.bar()}{text}, {lasts_s:.0f} s   {self.watch()}"
                     self._write(erase + line[: row_width()])
@@ -22014,8 +22016,8 @@ def show_once(recorder: Recorder, terminal: Terminal) -> None:
             listen = undo.enter_context(listening(desktop.api))
             ticks = desktop.api.GetTickCount
             hotkeys = watched(desktop.api, eyes.actuator)
-            for told in filter(None, undo.enter_context(hotkeys)):
-                terminal.say(told)
+            for note in filter(None, undo.enter_context(hotkeys)):
+                terminal.say(note)
         else:
             listen = partial(next, demo_hand(eyes), ())
             ticks = partial(ticks_of, eyes.clock)
@@ -22066,8 +22068,8 @@ def ask_what_stays(recorder: Recorder, terminal: Terminal) -> Kept | None:
                 step.args["text"] = f"{{{{{name}}}}}"
         elif types or step.picks:
             offer = plain_name(control.name if types else control.role) or "value"
-            told = plain_backslashes(step.act.in_words())
-            question = IS_IT_A_VALUE.format(number, told, offer)
+            text = plain_backslashes(step.act.in_words())
+            question = IS_IT_A_VALUE.format(number, text, offer)
             name = terminal.ask(question)
             while name and ("{{" in name or not plain_name(name)):
                 name = terminal.ask(NO_NAME + question)
@@ -22359,17 +22361,17 @@ def table_of(
         ends = re.fullmatch(r" *(\d{1,6})(?:-(\d{1,6}))? *", part)
         first, last = (int(ends[1]), int(ends[2] or ends[1])) if ends else (0, 0)
         if not 1 <= first <= last <= most:
-            told = f"such as 5-9,12, from 1 to {most}, not {options.only_rows!r:.62}"
-            raise ConfigError(f"--only-rows takes {told}.")
+            form = f"such as 5-9,12, from 1 to {most}, not {options.only_rows!r:.62}"
+            raise ConfigError(f"--only-rows takes {form}.")
         only.update(range(first, last + 1))
     lines_of: dict[str, int] = {}
     for row in table.rows:
         same = lines_of.setdefault(row.key, row.line)
         # By a secret, which may be all that tells two rows apart, a later run knows none of them.
         if same != row.line and (hidden or {same, row.line} <= only):
-            told = f"row {row.line} is the same as row {same}: take one out"
-            told += "" if hidden else ", or name one of them with --only-rows"
-            raise ConfigError(f"{options.rows} cannot be used: {told}.")
+            reason = f"row {row.line} is the same as row {same}: take one out"
+            reason += "" if hidden else ", or name one of them with --only-rows"
+            raise ConfigError(f"{options.rows} cannot be used: {reason}.")
     table.rows = [row for row in table.rows if row.line in only]
     known.hide_more(chain.from_iterable(row.items() for row in table.secrets.values()))
     for step in table.steps:
@@ -22498,8 +22500,8 @@ def take_earlier(run: Run, table: Table) -> None:
             row.run = old.run
             found.setdefault(source, []).append(row)
     for source, its_rows in found.items():
-        told = in_spans(its_rows, "text")
-        answer = run.actuator.put(run.actuator.person.vouches, f"Rows: {told}. Enter again?")
+        spans = in_spans(its_rows, "text")
+        answer = run.actuator.put(run.actuator.person.vouches, f"Rows: {spans}. Enter again?")
         for row in its_rows:
             if answer:
                 row.outcome = ""
@@ -22566,10 +22568,10 @@ class RowRepeat(Repeat):
                 for text in map(ntpath.basename, row.values.values()):
                     is_there = text in title and tells_words(title, text)
                     if is_there and not tells_words(step.place.title, text):
-                        told = f"{quoted_title(window)} is the window of row {row.line}, and was"
-                        told = f"{told} {step.place.title!r} when it was shown; nothing was typed."
+                        fault = f"{quoted_title(window)} is the window of row {row.line}, and was"
+                        fault += f" {step.place.title!r} when it was shown; nothing was typed."
                         hint = "Show the task so that it begins with a new document or record."
-                        raise End(Outcome("failed", f"{told} {hint}"))
+                        raise End(Outcome("failed", f"{fault} {hint}"))
         if found and self.way.next in self.sending:
             self.read_back()
             if not self.row.outcome:  # from here on nobody can tell, whatever ends it
@@ -22618,12 +22620,12 @@ class RowRepeat(Repeat):
                 if value is not None and (value == text or (adds and value.endswith(text))):
                     break
             else:
-                told = "does not tell any more what it holds; nothing was sent."
+                fault = "does not tell any more what it holds; nothing was sent."
                 if value is not None:  # else its program may be too busy to answer
                     shown = in_quotes(value, 80) if text == said else "something else"
                     less = " less than was typed" if text.startswith(value) else ""
-                    told = f"holds{less}: {shown} and not {in_quotes(said, 80)}."
-                raise End(Outcome("failed", f"{step.called!r} {told}"))
+                    fault = f"holds{less}: {shown} and not {in_quotes(said, 80)}."
+                raise End(Outcome("failed", f"{step.called!r} {fault}"))
 
     def is_there(self, lasting: bool = False) -> bool:
         """Tells whether Windows shows what all checks say of this row's values.
@@ -22653,8 +22655,8 @@ class RowRepeat(Repeat):
                 raise End(Outcome("not_proven", f"Windows does not show it: {lacks or checks}"))
             super().end(last)
         if self.unread:
-            told = f"There is no check, and nobody can read {', '.join(self.unread)}."
-            raise End(Outcome("not_proven", told))
+            reason = f"There is no check, and nobody can read {', '.join(self.unread)}."
+            raise End(Outcome("not_proven", reason))
         raise End(Outcome("completed", "All was done, and the fields held what was typed."))
 
 
@@ -22702,16 +22704,16 @@ def ask_about_table(run: Run, table: Table) -> None:
     each = f"of each: {'; '.join(risky) or 'nothing risky'}"
     what = each if table.steps else "the first one is done by the model"
     unused = f" Not used: {in_quotes(', '.join(table.unused), 80)}." if table.unused else ""
-    told = f"{count_of(len(table.rest), 'row')}, {what}.{unused}"
+    summary = f"{count_of(len(table.rest), 'row')}, {what}.{unused}"
     empty = sum(not text for row in table.rest for text in row.values.values())
-    told += f" Empty cells, which clear a field: {empty}." if empty else ""
+    summary += f" Empty cells, which clear a field: {empty}." if empty else ""
     void = [str(row.line) for row in table.rest if table.void_checks(row.values)]
     rows = cut(", ".join(void), 80)
-    told += f" What a check quotes is empty, and proves nothing, in row {rows}." if void else ""
-    run.logger.say(told, 0)
+    summary += f" What a check quotes is empty, and proves nothing, in row {rows}." if void else ""
+    run.logger.say(summary, 0)
     if risky or (table.steps and _person_is_there() and run.config.confirm != "never"):
         switch = "; ".join(sorted({risk for _, risk, _ in foreseen}))
-        question = f"{told} Allow for all {len(table.rest)}? [y/N]"
+        question = f"{summary} Allow for all {len(table.rest)}? [y/N]"
         if not run.actuator.put(run.actuator.person.allows, question, switch):
             raise AgentError("The rows were not allowed; nothing was done for them.")
     run.actuator.foreseen = foreseen
@@ -22808,13 +22810,13 @@ def end_of_row(run: Run, table: Table, row: RowRecord) -> Outcome:
             row.outcome = "unsure"  # nobody can tell which act sends it
             tell_row(run, table, row)
             ended = run_agent(run)
-            told = [text for shown in texts_shown(run.eyes, run.controls) for text in shown]
+            texts = [text for shown in texts_shown(run.eyes, run.controls) for text in shown]
             with suppress(AgentError):  # nothing was done
                 for step in recorded_way(run.logger.folder, old.turn).steps:
-                    told += [step.example, *map(str, step.act.args.values())]
+                    texts += [step.example, *map(str, step.act.args.values())]
             for name, text in row.values.items():
-                is_told = name in table.hidden or any(fold(text) in fold(one) for one in told)
-                if ended.kind == "completed" and not is_told:
+                was_entered = name in table.hidden or any(fold(text) in fold(one) for one in texts)
+                if ended.kind == "completed" and not was_entered:
                     why = f"{name}, {in_quotes(text, 60)}, was entered nowhere"
                     ended = Outcome("not_proven", f"{why}. {ended.text}", ended.checks)
             return ended
@@ -23038,8 +23040,8 @@ def read_options(argv: Sequence[str] | None) -> Namespace:
         said, equals, text = item.partition("=")
         name = said.strip()
         if not equals or name in given:
-            told = f"such as city=Basel, each name once, not {item[:60]!r}"
-            raise ConfigError(f"--with takes NAME=TEXT {told}.")
+            form = f"such as city=Basel, each name once, not {item[:60]!r}"
+            raise ConfigError(f"--with takes NAME=TEXT {form}.")
         given[name] = text
     vars(options).update(
         task=options.task or options.words,
@@ -23196,12 +23198,12 @@ allow_risky blocked_windows allowed_windows stop_hotkey dump_dir"""
 SCHEDULE_MOST = 261  # characters that schtasks takes
 
 
-def schedule_line(at: str, said: Iterable[str], task: str) -> str:
+def schedule_line(at: str, arguments: Iterable[str], task: str) -> str:
     """Gives the line that has Windows start what was said daily; raises ConfigError."""
     if not re.fullmatch(r"([01]\d|2[0-3]):[0-5]\d", at):
         raise ConfigError(f"--schedule takes a time such as 07:30, not {at[:40]!r}.")
     words = []
-    left = iter(said)
+    left = iter(arguments)
     for word in left:
         if word == "--schedule":
             next(left)  # its time
@@ -23323,8 +23325,8 @@ def look_back(options: Namespace) -> Iterator[str]:
         root = Path(config.dump_dir)
         if options.print_config:
             settings = [f"dump_dir={root.absolute()}", "--set", CLIENT_WINDOWS]
-            words = json.dumps([__file__, "--mcp", "--set", *settings])
-            yield CLIENT_CONFIG.format(json.dumps(sys.executable), words)
+            arguments = json.dumps([__file__, "--mcp", "--set", *settings])
+            yield CLIENT_CONFIG.format(json.dumps(sys.executable), arguments)
         elif options.runs:
             yield from list_runs(root)
         elif options.forget:
@@ -23668,10 +23670,10 @@ def run_task(
     else:
         task, way, model = first_task(options, config, terminal, server, old, actuator.secrets)
         profile = fitting_profile(profile, config, model, options.chosen or client or old)
-    told = [model.note]
+    news = [model.note]
     grammar = chosen_grammar(config, profile, model)
     asked = Asked(at_size_of(desktop, config), model, server, grammar=grammar)
-    corrected = correction_for(asked, told.append)
+    corrected = correction_for(asked, news.append)
     logger = ExecutionLogger(config, terminal.hide, old)
     undo.callback(logger.close)
     stats = follow_run(logger)
@@ -23682,7 +23684,7 @@ def run_task(
     actuator.person = person
     run = made_run(profile, server, model, grammar, actuator, logger, corrected, way)
     if isinstance(desktop, WindowsDesktop):
-        told += undo.enter_context(watched(desktop.api, actuator))
+        news += undo.enter_context(watched(desktop.api, actuator))
     if options.panel:
         open_panel(run, stats, person, undo)
     if config.described:
@@ -23690,8 +23692,8 @@ def run_task(
     if not (options.demo or config.dry_run):
         delete_old_runs(config, [used.folder for used in (logger, way) if used])
     while True:
-        code = carry_out_task(run, person, stats, client, task, told)
-        told = []
+        code = carry_out_task(run, person, stats, client, task, news)
+        news = []
         task = next_task(options, run, terminal) if code in (0, 1) else ""
         if not task:
             return code
@@ -23815,7 +23817,7 @@ def open_panel(run: Run, stats: Stats, person: Person, undo: ExitStack) -> None:
     person.inbox = panel
 
 
-def begin_records(run: Run, told: Iterable[str], resumed: bool, is_next: bool) -> None:
+def begin_records(run: Run, news: Iterable[str], resumed: bool, is_next: bool) -> None:
     name = run.profile.name
     model = run.session.model.name
     logger = run.logger
@@ -23827,7 +23829,7 @@ def begin_records(run: Run, told: Iterable[str], resumed: bool, is_next: bool) -
     kind = ResumeRecord if resumed else RunRecord
     begun = (__version__, name, model, task, run.actuator.by_client, asdict(run.config))
     written = logger.tell(kind(*begun, is_next or None))
-    lines = [f"Task: {task}", f"Model {model}; all of it is kept in {logger.folder}.", *told]
+    lines = [f"Task: {task}", f"Model {model}; all of it is kept in {logger.folder}.", *news]
     if run.profile.loop == "native" or run.grammar:
         asked_in = grammar_name(run.grammar)
         lines.append(f"{model} is asked in the grammar {asked_in} by profile {name}.")
@@ -23843,7 +23845,7 @@ def begin_records(run: Run, told: Iterable[str], resumed: bool, is_next: bool) -
 
 
 def carry_out_task(
-    run: Run, person: Person, stats: Stats, client: McpClient | None, task: str, told: Iterable[str]
+    run: Run, person: Person, stats: Stats, client: McpClient | None, task: str, news: Iterable[str]
 ) -> int:
     """Carries out a task from its beginning to its end, which is recorded on every way out.
 
@@ -23867,7 +23869,7 @@ def carry_out_task(
     person.terminal.bar = str  # of no table
     if client:
         run.logger.listeners.append(client.take)
-    begin_records(run, told, bool(stats.run["begun"]), is_next)
+    begin_records(run, news, bool(stats.run["begun"]), is_next)
     outcome = Outcome("error", "The program failed; execution_log.txt has the details.")
     try:
         if isinstance(person.inbox, Panel) and isinstance(person.desktop, DemoDesktop):

@@ -141,7 +141,7 @@ ROWS = (
     ("strange-document", "Questions", "a document of which no task speaks is not saved unasked", "has_lost", "and is_strange", "and False"),
     ("dry-end", "Proof", "a dry run completes nothing", "check_completion", 'Outcome("dry_run", text)', 'Outcome("completed", text)'),
     ("lead", "Proof", "one yes is not enough", "judge", "lead >= needed", "lead >= 1"),
-    ("always-moved", "Hands", "the mouse is moved also where it stands", "Hands.move", "told is None or point", "point"),
+    ("always-moved", "Hands", "the mouse is moved also where it stands", "Hands.move", "mouse is None or point", "point"),
     ("wheel-direction", "Hands", "the wheel turns the way that was asked for", "Hands.scroll", "ticks < 0", "ticks > 0"),
     ("fresh-frame", "Actuator", "no act without a look since the last one", "gate_fresh_frame", "<= actuator.attempt.frame", "< actuator.attempt.frame"),
     ("takeover-quiet", "Actuator", "after a person used the mouse the run waits for quiet", "Actuator.wait_while_paused", ">= self.config.takeover_quiet", ">= 0"),

@@ -194,7 +194,7 @@ class Forms(unittest.TestCase):
                 with self.assertRaisesRegex(agent.ModelError, "Odd"):
                     asked.ask("Go on.", b"", [tool])
                 self.assertEqual(server.complete.call_count, requests)
-                self.assertEqual((asked.rungs, asked.told), (set(), {}))
+                self.assertEqual((asked.rungs, asked.notices), (set(), {}))
 
 
 if __name__ == "__main__":
