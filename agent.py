@@ -5283,7 +5283,8 @@ OWN_APPS <SETTINGS>|horloge|reloj|orologio|klok|zegar|hodiny|saat|(alarms & )?cl
 PLAIN (<KNOWN_PROGRAMS>)( .*)?|applicationframehost\.exe (.* - )?(<OWN_APPS>)|<CALCULATORS>
     |((?!\S+\.exe\b).*\.(txt|md|rtf|docx?|odt|xlsx?|ods|pptx?|odp|<MEDIA>|svg|dwg|tex)\b.*)?
 # What only shows, chooses, formats or leads on, said whole: where all else is asked about.
-LOOKS (?!(?!.{4,9} (and|und) (replace|ersetzen)\W*$).*\b(and|und|then|et|oder|or|y)\b|.*&)(show|view
+LOOKS (?!(?!.{4,9} (and|und) (replace|ersetzen)\W*$).*\b(and|und|then|et|oder|or|y)\b|.*&
+    |anzeigen? \S+(en|eln|ern)\b)(show|view
     |see|find|search|filter|sort|group by|zoom|expand|collapse|next|prev(ious)?|help|about|details?
     |info|properties|options|settings|preferences|browse|select|choose|new|align\w*|font|colou?r
     |more|print preview|read|learn|go to|page setup|print setup|add|edit|insert|import|export|rename
@@ -6664,7 +6665,7 @@ overwrite | label=<SAVES> | spared=yes | owned= | program=(?!<BROWSERS>).*
 overwrite | does=ctrl\+s | bidden= | plain=
 overwrite | does=ctrl\+s | bidden= | program=<BROWSERS> | in=edit|combo box|spinner|document
 send | program=<BROWSERS> | does=alt\+(shift\+)?[abcg-z]
-send | program=<BROWSERS> | control= | in= | does=enter | line=\?
+send | task=yes | bidden= | program=<BROWSERS> | control= | in= | does=enter | line=\?
 overwrite | does=ctrl\+s | bidden= | title=[*●•].*|.*[*●•]\W* | owned= | program=(?!<BROWSERS>).*
 overwrite | does=s | opened=<BAR_KEYS> | lost=yes
 overwrite | does=(shift\+)?f12|alt\+shift\+f2 | lost=yes | program=<EDITORS>
@@ -6847,7 +6848,8 @@ terminal | runner=shell | does=(shift\+)?[a-z0-9] | holds=
 terminal | runner=shell | text=\S | holds=
 terminal | runner=shell | text=(ZZ|:(w|x|q|!)).*
 terminal | runner=shell | does=shift\+z | last=shift\+z
-terminal | runner=shell | does=ctrl\+[cdkz]|right_click|ctrl\+(shift\+)?v|shift\+insert
+terminal | runner=shell | does=ctrl\+d|right_click|ctrl\+(shift\+)?v|shift\+insert
+terminal | runner=shell | does=ctrl\+[ckz] | program=(?!<REMOTES>).*
 overwrite | runner=shell | does=ctrl\+[sox] | title=.*\b(nano|pico|micro|joe|emacs)\b.*
 terminal | does=open_app | program=<TERMINALS>
 terminal | program=<TERMINALS> | label=<PASTES_LABEL>
@@ -7134,9 +7136,6 @@ unknown | bidden= | program=<BROWSERS>|<CHATS>|<MAILS> | does=<A_CLICK>|space | 
 unknown | wanted= | looks= | does=<PRESSES>|enter|space | in=(split )?button|menu item|control
     |switch | dialog=(?!left).* | owned= | program=(?!<EXPLORER>|<EDITORS>|<UNDOERS>|<MAILS>).*
      | label=(?!(.*\n)?(<LOOKS>|<DONE>|<ADDS_A_ROW>|<AN_ITEM>)$).+
-unknown | wanted= | looks= | acts=yes | does=<PRESSES>|enter|space | owned= | dialog=(?!left).*
-     | in=(split )?button|menu item|control|switch | program=(?!<EXPLORER>|<EDITORS>|<UNDOERS>
-    |<MAILS>).* | label=(?!(.*\n)?(<DONE>|<ADDS_A_ROW>|<AN_ITEM>)$).+
 unknown | wanted= | looks= | does=<PRESSES>|enter|space | in=menu item | dialog=(?!left).*
      | owned= | program=(?!<EXPLORER>|<EDITORS>|<UNDOERS>|<MAILS>).* | label=(?!(.*\n)?(<LOOKS>
     |<ADDS_A_ROW>|<AN_ITEM>)$).+
@@ -8500,7 +8499,7 @@ class Hands:
         """
         point = self.attempt.places[0]
         mouse = self.attempt.mouse
-        if mouse is None or point != mouse or self.aim not in (None, mouse):
+        if point != mouse or self.aim not in (None, mouse):  # None where the act says its place
             self._move(point)
         if "modifiers" in args:
             self._hold(args["modifiers"])

@@ -219,7 +219,7 @@ class Mouse(unittest.TestCase):
             "click double_click triple_click right_click middle_click scroll_at scroll move".split()
         ):
             with self.subTest(name):
-                stage = Stage(Rect(0, 0, 1001, 1001))
+                stage = Stage(Rect(0, 0, 1001, 1001), mouse=Point(300, 400))
                 for _ in range(3):
                     before = len(stage.world.events)
                     stage.do(name, position=[300, 400])
