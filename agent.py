@@ -1613,7 +1613,7 @@ class ActionRecord(Record, kind="action"):
     """Is one turn of the acting role as memory keeps it; `tool` is the model's name for it."""
 
     # The result of an act that a run ended in, once that is resumed.
-    LOST: ClassVar = (
+    LOST: ClassVar[str] = (
         "Unknown: the program ended in the middle of it, so look before doing it again."
     )
 
