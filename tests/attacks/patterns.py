@@ -259,7 +259,7 @@ def slow(module: Any = agent, source: str = SOURCE, chars: int = CHARS) -> list[
         text = use.pattern.decode() if isinstance(use.pattern, bytes) else use.pattern
         for grown in grown_texts(text):
             # a machine that is busy slows the longer text down by chance
-            if all(is_slow(use, grown, chars) for _ in range(3)):
+            if all(is_slow(use, grown, chars) for _ in range(6)):
                 sentences.append(f"{use.method} {text[:60]!r} slows down with {grown!r:.90}")
                 break
     return sentences
