@@ -282,7 +282,7 @@ class Patterns(unittest.TestCase):
             (1, r'TABLE = (("a", re.compile(r"no (\w+ )*loaded")),)'),
             (
                 1,
-                'SLOW = re.compile("((all|alle|e)\\W*)+!")'
+                r'SLOW = re.compile(r"((all|alle|e)\W*)+!")'
                 + "\ndef f(t): return SLOW.fullmatch(t)",
             ),
             (1, 'NUMBER = "[0-9]+"\ndef f(t): return re.sub(f"{NUMBER}!", "", t)'),
