@@ -6078,8 +6078,8 @@ HARMING_LINK (?i:(java)?script:.*|.*\bsubmitform\b.*|.*[?&]confirm(ed)?=(1|y|tru
     |remove|destroy|erase|unsubscribe|revoke|approve|l(oe|ö)schen|entfernen|supprimer|eliminar
     |borrar|elimina|usun|smazat)([/?&#].*|$)|(file:)?[\\/]{2}[^\\/\s].*|file:[\\/]{4}.*
     |(tel|callto|sips?|search-ms|ms-\w[\w-]*|steam|skype|zoommtg|shell):.*
-    |((file:[\\/]*)?[a-z]:[\\/]|\.{1,2}[\\/]|file:)?[^:?#]*\.(exe|ms[ip]|bat|cmd|pif|scr|vb[se]|jse|ps1|wsf|hta
-    |lnk|reg|jar|docm|xlsm|pptm|iso|img)\W*)
+    |((file:[\\/]*)?[a-z]:[\\/]|\.{1,2}[\\/]|file:)?[^:?#]*\.(exe|ms[ip]|bat|cmd|pif|scr|vb[se]|jse
+    |ps1|wsf|hta|lnk|reg|jar|docm|xlsm|pptm|iso|img)\W*)
 # German verbs with a prefix, such as the last word of "Anzeige aufgeben".
 COMPOUNDS (auf|ab|an|ein|aus|zu(ruck)?|ver|ent|um|vor|nach|los|fest|frei|weg|bei)
     (?!\w*(ung|heit|keit|schaft|ion|tat|lag|gab|sicht|zeig|such|les|seh|schau|blend|bericht)en$)
@@ -7087,7 +7087,7 @@ move | program=<BROWSERS> | does=drag | between=yes | in=pane|image | title=(?!<
 
 
 ####################################################################################################
-# Lines - tables: what is typed to be run, what an act leaves behind, what is not asked after all
+# Lines - tables: what is run, what nobody knows, what an act leaves behind, what is not asked
 ####################################################################################################
 
 # Where what is typed gets run.
