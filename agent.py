@@ -6137,7 +6137,8 @@ STATES \((ctrl|alt|shift|f\d)[^()]{,20}\)|, (on|off|stopped|running|paused|\d+ .
 # A task that wants what is there left as it is, or only to look at what becomes of it.
 LEFT_AS_IT_IS .*(\b((leave|keep) ((the|this|that|my) )?(\w+ )?(file|document|workbook|sheet
     |original|it|everything)\b[^.;:!?]{,20}\b(as (it|they) (is|are)|unchanged|untouched)
-    |(don't|do not|without) (\w+ )?(sav|overwrit)\w*|just (to (see|look|try)|for a (look|try))
+    |(don't|do not|without) (\w+ )?(sav\w*|overwrit\w*|keep\w* it)
+    |just (to (see|look|try)|for a (look|try))
     |lass\w* (das|die|den|es|alles)\b[^.;:!?]{,30}\b(so,? wie|unverandert)|ohne (\S+ ){,3}(zu
     \s)?speichern|nicht (ab|uber)?(speichern|gespeichert|schreiben)
     |nur (mal )?(zum )?(ansehen|anschauen|schauen|probe\w*)|(juste|seulement|simplement) pour voir
@@ -7292,7 +7293,7 @@ answer | program=excel\.exe|soffice\w*\.bin | label=(.*\n)?<OKAY> | dialog=(?!as
      | about=.*\((select all|alles? auswahlen|tout selectionner|seleccionar todo|seleziona tutto
     |selecionar tudo|alles selecteren|markera alla?|valitse kaikki|zaznacz wszystko|vybrat vse
     |bыдeлиtь bce
-    |すべて選択|全选|모두 선택)\).*
+    |すべて選択|全选|모두 선택)[^()]{,60}\).*
 send | program=(filezilla|winscp)\.exe | kind=shows | does=double_click | label=[^.]+
 send | program=<MAILS> | label=(.*\n)?<FETCHES>
 send | program=<MAILS> | title=<CALENDARS> | acts= | label=(.*\n)?[^\n]*,[^\n]*\d:\d\d[^\n]*
