@@ -6155,12 +6155,8 @@ NOT_SENT (?i:, (?:but |aber |mais |pero )?(?:not|don't|do not|nicht|ne pas|no|si
     |valider|enviar|confirmar)(?:ing)?(?: it)?\W*$)
 POLITELY ^((<POLITE>)\s){,3}
 # What does the same where a page says that it is about cookies, and what finds where it searches.
-AGREES <BANNER_WORDS>|(akkoord|accepteren|weigeren|godkann( alla)?|acceptera( alla)?|aksepter
-    |hyvaksy|zgadzam sie
-    |akceptuje?|souhlasim|kabul et|elfogadom|accetto|aceitar|avvisa|rifiuta|recusar|odrzuc|odmitnout
-    |reddet|no, take me to settings|accept|allow|agree|reject|decline|i agree|save (preferences
-    |settings|choices)|ablehnen|akzeptieren|zustimmen|einverstanden|accepter|refuser|aceptar
-    |rechazar)\W*
+AGREES <BANNER_WORDS>|(akkoord|aksepter|zgadzam sie|akceptuje?|souhlasim|accetto|avvisa
+    |einverstanden|no, take me to settings|save (preferences|settings|choices))\W*
 GOES (go|ok|los)\W*
 SEARCHES (?!.*(ad+ress|url)).*\b(search|find|such\w*|recherch\w*|busc\w*|cerca)\b.*
 # What takes over or begins what a task bids, and what may stand beside a verb that it has.
@@ -6611,6 +6607,7 @@ delete | text=[#!ey].{,2} | in=document | program=<BROWSERS> | title=<MAIL_TITLE
 delete | text=.{1,3} | in=(?!edit|document|combo|field).* | program=<BROWSERS> | title=<MAIL_TITLES>
 delete | does=ctrl\+(-|minus|numsubtract) | program=excel\.exe|msaccess\.exe
 delete | does=<DELETE_KEYS> | program=<REMOTES>
+delete | plain= | label=(.*\n)?restore\W* | about=(?!.*\bminimi[sz]e\b).*
 delete | label=(.*\n)?(restore|wiederherstellen|restaurer|restaurar|ripristina)\W*
      | about=(?!.*\b(mini|maxi|verklein|reduire|agrandir|riduci|ingrand)).* | in=(split )?button
 delete | label=(.*\n)?(format\w*|格式化?)\W* | program=<EXPLORER>|mmc\.exe
@@ -7134,8 +7131,8 @@ unknown | bidden= | label=<TO_DO> | does=<PRESSES>|enter|space | dialog=(?!left)
      | in=(split )?button|menu item|control|switch | program=(?!<EXPLORER>).*
 unknown | bidden= | program=<BROWSERS>|<CHATS>|<MAILS> | does=<A_CLICK>|space | toggles=yes
      | in=(split )?button | looks=
-unknown | wanted= | looks= | does=<PRESSES>|enter|space | in=(split )?button|menu item|control
-    |switch | dialog=(?!left).* | owned= | program=(?!<EXPLORER>|<EDITORS>|<UNDOERS>|<MAILS>).*
+unknown | wanted= | looks= | does=<PRESSES>|enter|space | in=(split )?button|control|switch
+     | dialog=(?!left).* | owned= | program=(?!<EXPLORER>|<EDITORS>|<UNDOERS>|<MAILS>).*
      | label=(?!(.*\n)?(<LOOKS>|<DONE>|<ADDS_A_ROW>|<AN_ITEM>)$).+
 unknown | wanted= | looks= | does=<PRESSES>|enter|space | in=menu item | dialog=(?!left).*
      | owned= | program=(?!<EXPLORER>|<EDITORS>|<UNDOERS>|<MAILS>).* | label=(?!(.*\n)?(<LOOKS>
