@@ -4881,6 +4881,21 @@ ADDRESSEE .*[\w.+-]@[\w-]+\.\w.*
 SHARES .*\b(forward\w*|redirect\w*|share|sharing|add people|invit\w+|delegat\w*|collaborat\w*
     |weiterleit\w*|umleit\w*|freigeb\w*|freigabe|teilen|personen|einlad\w*|stellvertret\w*|partag\w+
     |transferer|compartir|reenvi\w*)\b.*
+# What keeps others out, or what all traffic goes through; what sends on all mail; what fills in forms.
+GUARDS .*\b(smart ?screen|defender|firewall|antivirus\w*|safe browsing|malicious|malware|ransomware
+    |tamper protection|sandbox\w*|(website|web|phishing|threat|virus|download|account) protection
+    |protect (me|against)|schutzt?|viren\w*|schadsoftware|proteccion|protezione|protecao|ochron\w*
+    |защита|two-factor|2fa|mfa|bitlocker|screen lock|certificates?|zertifikate?)\b.*
+ROUTES .*\b(proxy|prox(ies|ys)|dns|vpn|pac file|gateway|pasarela|passerelle)\b.*
+SENDS_ON .*\b((enable|start|turn on|habilitar|activar|activer|aktivier\w*|wlacz|ativar|attiva)\s
+    (\w+ )?(forward|reenvi|transfert|weiterleit|przekaz|przekier|encaminh|inoltr)\w*|forward (a copy
+    |my|incoming|(all )?e?mails? to|messages? to)\b|reenviar mi|(forwarded|redirected) messages|weiterleitung\w*\s
+    (aktiv\w+|ein\w*)|(leite|leiten)\b.* weiter|weitergeleitet\w*|mensajes reenviados
+    |messages transferes)\b.*
+FILLS_IN .*\b(manage (addresses|payment methods|cards|passwords|personal info)
+    |(adressen|zahlungsmethoden|karten|passworter) verwalten|gerer les (adresses|modes de paiement
+    |mots de passe)|(administrar|gestionar) (las )?(direcciones|formas de pago|contrasenas)
+    |autofill options)\b.*
 # What somebody waits for an answer to, as no banner about cookies does.
 REQUESTS .*\b(suggest(ions?|ed edits?)|vorschlage|comments|requests?|applications?|approvals?
     |candidates?|pending|anfragen|antrage|bewerb\w+)\b.*
@@ -6225,7 +6240,9 @@ KEPT_AT_ONCE .*(automatisches speichern|autosave on|google docs|google sheets|go
     |autosaved|automatisch gespeichert|word online|confluence|notion|onenote|obsidian|sticky notes
     |kurznotizen|google keep|docx? - (saved|gespeichert|enregistre|guardado|salvato|opgeslagen
     |sparad|zapisano)|notes - icloud|evernote|simplenote|joplin|logseq|standard notes|airtable
-    |dropbox paper|quip|figma|miro|(?<!easy )access)\b.*
+    |dropbox paper|quip|figma|miro|(?<!easy )access|[-•] (saved|gespeichert
+    |enregistre|guardado|salvato|salvo|opgeslagen|sparad|zapisano)( (to|in|auf|sur|en|su|op) \S+)?\s
+    - (excel|word|powerpoint))\b.*
 """,
     PATTERNS,
 )
@@ -6707,6 +6724,15 @@ address | does=drag | program=<BROWSERS> | control=<ADDRESS_BAR>
 address | text=.+ | line=\??\s*((java|vb)script|data|view-source|file|blob|filesystem):.*
      | program=<BROWSERS>
 address | label=(.*\n)?(paste and (go|search)|einfugen und)\b.*
+system | in=checkbox|switch | does=<PRESSES>|space | control=<GUARDS>|<ROUTES>
+system | in=(split )?button | does=<A_CLICK>|enter|space | label=<SAVES>|(.*\n)?<OKAY>
+     | about=<ROUTES>
+share | in=(split )?button | does=<A_CLICK>|enter|space | label=<SAVES>|(.*\n)?<OKAY>
+     | about=<SENDS_ON> | path=.*\S@\S.*
+address | in=(split )?button | label=<SAVES>|(.*\n)?<OKAY>
+     | path=.*\b((java|vb)script|data):.*
+share | program=<BROWSERS> | in=(list|menu) item | does=<A_CLICK>|enter | about=<FILLS_IN>
+     | control=(?!(<FILLS_IN>|<LEAVING>)$).+
 share | program=<BROWSERS> | taken=<TAKEN> | enters=yes | runner= | title=(?!<OF_PERSONS>$).*
 share | program=<BROWSERS> | taken=<TAKEN> | does=<A_CLICK>|space | in=(split )?button|image
      | title=(?!<OF_PERSONS>$).* | label=(?!(.*\n)?<LEAVING>$).+
