@@ -5294,7 +5294,8 @@ OWN_APPS <SETTINGS>|horloge|reloj|orologio|klok|zegar|hodiny|saat|(alarms & )?cl
     |maps|karten|snipping tool|snip & sketch|microsoft store|calendar|kalender|mail|camera|kamera
     |(voice|sound) recorder|sticky notes|kurznotizen|paint( 3d)?|(microsoft )?(solitaire|mahjong
     |minesweeper)\b.*|windows.sicherheit|windows security|tips|tipps|people|get help
-# Where the rules know what is done; without a program's name also by that of a document.
+# Where the rules know what is done; without a program's name also by that of a document. Nothing
+# gets what reaches no window; one of which Windows tells neither has the title "?".
 PLAIN (<KNOWN_PROGRAMS>)( .*)?|applicationframehost\.exe (.* - )?(<OWN_APPS>)|<CALCULATORS>
     |((?!\S+\.exe\b).*\.(txt|md|rtf|docx?|odt|xlsx?|ods|pptx?|odp|<MEDIA>|svg|dwg|tex)\b.*)?
 # What only shows, chooses, formats or leads on, said whole: where all else is asked about.
@@ -7817,7 +7818,7 @@ def facts_of(attempt: Attempt) -> Facts:
         "quoted": f'"{said}"' in re.sub("[“”„«»‘’']", '"', attempt.task),
         "others": (getattr(attempt.focused, "value", None) or "").strip() not in typed.own,
         "toggles": attempt.known != [] and attempt.known[-1].checked is not None,
-        "plain": has_form("PLAIN", f"{window.program} {window.title}"),
+        "plain": has_form("PLAIN", f"{window.program} {window.title or '?' * bool(window.handle)}"),
     }
     facts = vars(typed) | {
         **{name: "yes" if known else "" for name, known in so.items()},
