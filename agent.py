@@ -3356,7 +3356,7 @@ class WindowsDesktop:
             return
         ours = api.GetCurrentThreadId()
         theirs = api.GetWindowThreadProcessId(front, None)
-        if not api.AttachThreadInput(ours, theirs, True):
+        if not (ours and theirs and api.AttachThreadInput(ours, theirs, True)):  # it may be gone
             return
         try:
             api.SetForegroundWindow(handle)

@@ -120,6 +120,12 @@ class Names(ProgramCase):
 
 
 class OpenApp(ProgramCase):
+    def test_a_window_that_closes_before_its_thread_is_known_is_attached_to_nothing(self) -> None:
+        made = self.stage(window=ELSE)
+        made.world.arm(names=["GetWindowThreadProcessId"])
+        made.desktop.bring_to_front(agent.Window(OTHERS[0].handle, OTHERS[0].title))
+        self.assertNotIn("AttachThreadInput", made.world.calls)
+
     def test_com_is_ready_in_the_thread_that_asks_the_shell_and_let_go_of(self) -> None:
         made = self.stage()
         self.assertTrue(self.opened(made, "notepad").acted)
