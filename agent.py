@@ -4881,17 +4881,17 @@ ADDRESSEE .*[\w.+-]@[\w-]+\.\w.*
 SHARES .*\b(forward\w*|redirect\w*|share|sharing|add people|invit\w+|delegat\w*|collaborat\w*
     |weiterleit\w*|umleit\w*|freigeb\w*|freigabe|teilen|personen|einlad\w*|stellvertret\w*|partag\w+
     |transferer|compartir|reenvi\w*)\b.*
-# What keeps others out, or what all traffic goes through; what sends on all mail; what fills in forms.
+# What keeps others out, what traffic goes through, what sends on all mail, what fills in forms.
 GUARDS .*\b(smart ?screen|defender|firewall|antivirus\w*|safe browsing|malicious|malware|ransomware
     |tamper protection|sandbox\w*|(website|web|phishing|threat|virus|download|account) protection
     |protect (me|against)|schutzt?|viren\w*|schadsoftware|proteccion|protezione|protecao|ochron\w*
-    |защита|two-factor|2fa|mfa|bitlocker|screen lock|certificates?|zertifikate?)\b.*
+    |зaщиta|two-factor|2fa|mfa|bitlocker|screen lock|certificates?|zertifikate?)\b.*
 ROUTES .*\b(proxy|prox(ies|ys)|dns|vpn|pac file|gateway|pasarela|passerelle)\b.*
 SENDS_ON .*\b((enable|start|turn on|habilitar|activar|activer|aktivier\w*|wlacz|ativar|attiva)\s
     (\w+ )?(forward|reenvi|transfert|weiterleit|przekaz|przekier|encaminh|inoltr)\w*|forward (a copy
-    |my|incoming|(all )?e?mails? to|messages? to)\b|reenviar mi|(forwarded|redirected) messages|weiterleitung\w*\s
-    (aktiv\w+|ein\w*)|(leite|leiten)\b.* weiter|weitergeleitet\w*|mensajes reenviados
-    |messages transferes)\b.*
+    |my|incoming|(all )?e?mails? to|messages? to)\b|reenviar mi|(forwarded|redirected) messages
+    |weiterleitung\w* (aktiv\w+|ein\w*)|(leite|leiten)\b.* weiter|weitergeleitet\w*
+    |mensajes reenviados|messages transferes)\b.*
 FILLS_IN .*\b(manage (addresses|payment methods|cards|passwords|personal info)
     |(adressen|zahlungsmethoden|karten|passworter) verwalten|gerer les (adresses|modes de paiement
     |mots de passe)|(administrar|gestionar) (las )?(direcciones|formas de pago|contrasenas)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from agent import Program, Rect
+from agent import Program, Rect, Window
 from tests import test_gates
 from tests.fakes import Foreground, windows_desktop
 from tests.samples import for_the_gate, sample
@@ -123,7 +123,7 @@ class OpenApp(ProgramCase):
     def test_a_window_that_closes_before_its_thread_is_known_is_attached_to_nothing(self) -> None:
         made = self.stage(window=ELSE)
         made.world.arm(names=["GetWindowThreadProcessId"])
-        made.desktop.bring_to_front(agent.Window(OTHERS[0].handle, OTHERS[0].title))
+        made.desktop.bring_to_front(Window(OTHERS[0].handle, OTHERS[0].title))
         self.assertNotIn("AttachThreadInput", made.world.calls)
 
     def test_com_is_ready_in_the_thread_that_asks_the_shell_and_let_go_of(self) -> None:
