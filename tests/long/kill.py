@@ -31,7 +31,8 @@ import agent
 # -- the demo that can end itself
 
 
-KEPT = "state held effects _cursor _pressed".split()
+# A button of the mouse that stayed down is not kept: the program leaves it to the person, who presses and releases it.
+KEPT = "state held effects _cursor".split()
 
 
 class KeptDesktop(agent.DemoDesktop):
