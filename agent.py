@@ -15149,14 +15149,26 @@ FileFact = tuple[str, bytes | None, float]
 UNSEEN: FileFact = ("cannot be looked at", None, 0.0)
 
 # Paths that a task may name: from a drive, a variable or, elsewhere than on Windows, the root. No
-# network shares: to ask for one may send the user's name there. In quotes they may hold blanks.
+# network shares: to ask for one may send the user's name there. In quotes they may hold blanks. One
+# that may end elsewhere is none: no file has that name, and no claim would ever be believed.
 _ROOT = r"|/(?=\w)" if os.name == "posix" else ""
 _PLACE = rf"(?:(?:[A-Za-z]:|%\w{{1,40}}%)[\\/]{_ROOT})"
-_BEHIND = r"(?=[.:!?)\]}]*(?:[\s\"'“”„«»<>|*?,;]|\Z))"
+_QUOTES = "\"“”„«»「」『』《》'‘’‚‹›`"
+_SIGN = rf"(?:[^{_QUOTES}<>|*?:\n]|(?<=\w)['’](?=\w))"  # an apostrophe, too, as in Bob's
+# In quotes behind a program, or in a text to type that only begins with a path.
+_SAYS_MORE = rf"{_SIGN}*(?:\s[\\/]|\.[A-Za-z]\w{{0,4}}\s[^\\/\n{_QUOTES}]*[{_QUOTES}])"
+# Letters behind which, as in Japanese, the next word may stand without a blank.
+_GLUED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u9fff\uac00-\ud7a3"
+_LETTER = rf"[^\W{_GLUED}]"
+_END = r"(?=[.:!?)\]}]*\s*\Z)"
 _PATH = re.compile(
-    rf"[\"'“”„«]({_PLACE}[^\"'“”«»\n]{{1,250}})"
-    rf"|(?<![\w/\\.:\"'“”„«])({_PLACE}[^\s\"'“”„«»<>|*?,;]{{0,250}}?"
-    rf"(?:\w\.(?=\w*[A-Za-z])\w{{1,5}}{_BEHIND}|[^\s\"'“”„«»<>|*?,;](?=[.:!?)\]}}]*\s*\Z))"
+    rf"[{_QUOTES}]({_PLACE}(?!{_SAYS_MORE}){_SIGN}{{1,256}})[{_QUOTES}]"
+    rf"|(?<!{_LETTER})(?<![/\\.:{_QUOTES}])({_PLACE}(?:"
+    # With an ending, behind which no name goes on.
+    rf"(?:(?![\s,;。，、；：！？…]){_SIGN}){{1,250}}?(?<![\\/.])\.(?=\w*[A-Za-z])[A-Za-z0-9]{{1,5}}"
+    rf"(?=[.:!?)\]}}]*(?:\Z|[^\w\\/~@#$%&+=^()\[\]{{}}.!-]|[{_GLUED}](?![\w.-]*\.\w)))"
+    # Without one, or with a longer one, at the very end.
+    rf"|(?:{_LETTER}|[\\/~@#$%&+=()-]|\.(?=\S*[\\/]|[\w.]*{_END})){{1,250}}?{_END})"
     r"(?![^\n:%\\]*\\))"
 )
 # What a path begins with, its variables filled in, that leads to no other machine: that one would

@@ -166,6 +166,34 @@ class Checks(Judged):
         self.assertEqual([one.check for one in outcome.checks], [*CHECKS])
 
 
+# What a task says, and the path in it that is looked for; nothing, where nobody knows its end.
+ENDS_OF_PATHS = r"""
+Save it as "C:\Users\O'Brien\my note.txt". => C:\Users\O'Brien\my note.txt
+Save it as 'C:\Users\O'Brien\my note.txt', then go on => C:\Users\O'Brien\my note.txt
+Save it as C:\Users\O'Brien\note.txt, then go on => C:\Users\O'Brien\note.txt
+Enregistre-le sous «C:\Liste d'achats\note.txt» => C:\Liste d'achats\note.txt
+Save it as `C:\my note.txt`. => C:\my note.txt
+Save it as ‘C:\my note.txt’, then go on => C:\my note.txt
+Speichere es als »C:\my note.txt«. => C:\my note.txt
+Save it as C:\note.txt—and go on => C:\note.txt
+保存为 C:\报告\报告.docx。 => C:\报告\报告.docx
+把它保存为C:\note.txt，然后关闭记事本 => C:\note.txt
+保存到「C:\my note.txt」 => C:\my note.txt
+C:\note.txtとして保存してください。 => C:\note.txt
+C:\报告.v2最终版.docx => C:\报告.v2最终版.docx
+메모장에 쓰고 C:\note.txt에 저장해 => C:\note.txt
+C:\note.txt'ye kaydet => C:\note.txt
+Tallenna C:\note.txt:iin => C:\note.txt
+Open C:\my.files\v1.2 => C:\my.files\v1.2
+C:\フォルダに保存
+Mentsd ide: C:\note.txt-be
+Save it as "C:\my note.txt and close
+Press Win+R, type "C:\ping.exe -t" and press Enter
+Press Win+R, type "C:\ping.exe /t" and press Enter
+Type "C:\note.txt: done"
+"""
+
+
 class Facts(Judged):
     def judged(self, task: str, *checks: str, **more: Any) -> agent.Outcome:
         said = "\n".join(f"{number} YES: sure" for number in range(1, len(checks) + 1))
@@ -545,6 +573,12 @@ class Facts(Judged):
         ):
             self.assertEqual(self.told(f"Save it as {path}, then go on"), [], path)
             self.assertEqual(self.told(f'Save it as "{path}".'), [f"{path} does not exist."])
+
+    def test_a_path_ends_where_it_certainly_does_and_what_may_go_on_is_none(self) -> None:
+        for row in ENDS_OF_PATHS.strip().splitlines():
+            task, _, path = row.partition(" => ")
+            with self.subTest(task):
+                self.assertEqual(self.told(task), [f"{path} does not exist."] if path else [])
 
     def test_what_a_pipe_holds_is_not_known_a_code_pages_text_is_and_no_sign_is_cut(self) -> None:
         path = self.folder / "a.txt"
