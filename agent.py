@@ -1374,7 +1374,7 @@ OUTCOMES = {
     "dry_run": Ending("idle", "dry run: nothing was done"),
     "skipped": Ending("good", unsent="skipped", sent="skipped"),  # a row that is there already
     "stopped": Ending("idle", goes_on=True, unsent="stopped"),
-    "max_steps": Ending("idle", gave_up=True),
+    "max_steps": Ending("idle", gave_up=True, goes_on=True),
     "stuck": Ending(gave_up=True),
     "not_proven": Ending(said="not proven", gave_up=True, sent="not proven"),
     "failed": Ending(),  # the model says that it cannot, or a row's window is not there
@@ -14779,6 +14779,12 @@ class Progress(StateRecord):
             self.done_when = clean_checks(self.done_when)
         elif isinstance(record, EndRecord):  # the last turn may lack its own record
             self.refusals = [*record.refusals]
+            # Whoever goes on with it has helped it: its patience begins anew.
+            self.stalled = 0
+            self.not_yet = 0
+            self.answers = []
+            self.may_have_changed = None
+            self.recovered = False
         self.turn = latest
 
     def notice(self, frame: Frame) -> None:
@@ -16193,7 +16199,7 @@ def perform(run: Run, act: Act, look: Look) -> Deed:
         answer = run.actuator.put(run.actuator.person.answers, asked)
         if answer is None:
             return Deed(act, "Nobody is there; go on without, or report.", "done")
-        return Deed(act, f"The person answers: {answer!r:.300}", "done", helped=True)
+        return Deed(act, f"The person answers: {in_quotes(answer, 300)}", "done", helped=True)
     if act.name == "observe":
         return Deed(act, "Looked", helped=is_watching(run, look))
     if act.name == "wait":
@@ -23860,7 +23866,8 @@ def carry_out_task(
 
     A bug raises RuntimeError after that. All that was before is in the journal.
     """
-    is_next = run.progress.turn > 0
+    # Of a task that is done only the next one goes on, whatever its words.
+    is_next = run.progress.turn > 0 or stats.run["outcome"] in SUCCESSES
     run.progress = Progress()
     run.actuator.task = task
     run.actuator.foreseen.clear()
@@ -23942,6 +23949,8 @@ def tell_end(run: Run, person: Person, stats: Stats, outcome: Outcome) -> None:
     again = ""
     if ending.goes_on and run.session.has_model:
         again = f" To go on: python agent.py --resume {logger.folder.name.removeprefix('run_')}"
+        if outcome.kind == "max_steps":  # those before count
+            again += f" --max-steps {2 * run.config.max_steps}"
     lines = [end + again, *(f"  not allowed: {refused}" for refused in progress.refusals)]
     lines += [f"  check {number} {ruling}" for number, ruling in enumerate(outcome.checks, 1)]
     terminal = person.terminal

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import unittest
@@ -353,6 +354,16 @@ class Told(CommandLineCase):
         begun = [one for one in self.records() if one["kind"] in ("run", "resume")]
         told = [(one["kind"], one["task"], one.get("is_next")) for one in begun]
         self.assertEqual(told, [("run", "Tidy up", None), ("resume", "Tidy up", True)])
+
+    def test_who_resumes_a_run_without_turns_as_it_says_has_as_many_again(self) -> None:
+        with self.drawn(), Model(SaysYes((CLICK,) * 9, ("It is done.",))) as server:
+            words = ("--endpoint", server.url, "--set", "last_look=false")
+            _, out, _ = self.main("Tidy up", *words, "--max-steps", "2")
+            said = re.search(r" To go on: python agent\.py (.+)\n", out)
+            assert said
+            self.main(*said[1].split(), *words)
+        turns = {one["turn"] for one in self.records() if one["kind"] == "action"}
+        self.assertEqual(len(turns), 4)
 
     def test_a_run_with_a_refusal_is_never_plainly_completed(self) -> None:
         code, out = self.told(CLICK, DELETE)
