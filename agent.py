@@ -15474,6 +15474,8 @@ def rulings_by_files(
         text = text_in(data)
         yield from rulings_by_task(path, old, fact, task)
         name = _name_pattern(path)
+        own = ntpath.normcase(path)
+        others = [_name_pattern(other) for other in now if ntpath.normcase(other) != own]
         both = rf"(?:{_EXISTS}\W+(?:and|und|et|y)\W+)?"
         form = (
             rf"{name}\W+(?:{both}{verb}(?:\W+{filler})*\W+{_QUOTED}|{_EXISTS})\W*\Z"
@@ -15485,6 +15487,10 @@ def rulings_by_files(
                 said = said.replace(value, value.translate(HIDDEN_QUOTES))
             found = re.search(form, said, re.IGNORECASE)
             if not found or state == UNSEEN[0]:
+                continue
+            # Nor of what names two files, or denies that: of each that is another sentence.
+            is_of_others = any(re.search(other, said, re.IGNORECASE) for other in others)
+            if is_of_others or _UNSURE.search(said[: found.start()]):
                 continue
             quoted = (found[1] or "").translate(SHOWN_QUOTES)
             is_there = state != NO_FILE
@@ -15799,10 +15805,8 @@ def real_checks(run: Run, lines: Iterable[str]) -> list[str]:
     prompt_words -= {*_WORDS.findall(f"{_OF_SCREENS} {run.progress.task}".lower())}
     checks = []
     for check in clean_checks(lines):
-        says_more = NAMES_A_THING.search(check) or not prompt_words.issuperset(
-            _WORDS.findall(check.lower())
-        )
-        if len(check.split()) > 2 and says_more:
+        says_more = not prompt_words.issuperset(_WORDS.findall(check.lower()))
+        if NAMES_A_THING.search(check) or (len(check.split()) > 2 and says_more):
             checks.append(check)
     return checks
 

@@ -281,6 +281,29 @@ class Facts(Judged):
                 self.assertEqual(outcome.kind == "completed", believed)
                 self.assertNotIn(f'holds "{held}"', self.asked("verifier")[0])
 
+    def test_a_check_that_names_two_files_or_denies_one_is_decided_by_neither(self) -> None:
+        one, other = (self.folder / name / "note.txt" for name in "ab")
+        one.parent.mkdir()
+        one.write_text("hello")
+        exists, does_not = "the file exists", "the file does not exist"
+        for check, why in (
+            (f"{one} exists", exists),
+            (f"After the move {one} exists", exists),
+            (f"{other} exists", does_not),
+            ("a/note.txt exists", exists),
+            (r"A\NOTE.TXT exists", exists),
+            ("The note.txt exists", "sure"),  # which of them?
+            ('The note.txt contains "hello"', "sure"),
+            (f"{one} and {other} exist", "sure"),
+            (f"{other} and {one} exist", "sure"),
+            (f"No file {other} exists", "sure"),
+            (f"Neither is {one} kept, nor {other} exists", "sure"),
+        ):
+            for task in (f"Open {one}, {other}.", f"Open {other}, {one}."):
+                rulings = self.judged(task, check).checks
+                found = [ruling.why for ruling in rulings if ruling.check == check]
+                self.assertEqual(found, [why], check)
+
     def believed(self, task: str, held: str, before: str | None = None) -> bool:
         """Whether a judge's YES is believed of a task about a file {} that holds this in the end."""
         path = self.folder / "note.txt"
@@ -692,6 +715,8 @@ class RealChecks(EngineCase):
             "the goal type is hello",  # words of the prompt, and of the task
             "The two options are set as asked",
             r"C:\out\note.txt exists now",
+            r"C:\out\note.txt exists",
+            "记事本显示“你好”",  # which has no blanks
         ):
             self.assertEqual(self.checks(said), [said])
 

@@ -189,7 +189,7 @@ class SameState(EngineCase):
                     self.assertEqual(trial.run().kind, kind)
                     turns = trial.state.steps
                     if is_told:
-                        trial.write(agent.EndRecord(kind))
+                        trial.write(seams.record("end", outcome=kind))
                     trial.close()
                     again = self.trial(decide, old=trial.folder, max_steps=90, **settings)
                     again.desktop.dead = True

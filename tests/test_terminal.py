@@ -640,7 +640,6 @@ class Questions(CommandLineCase):
         told = re.findall("An earlier task: [^.]*", sent.replace('\\"', '"'))
         self.assertEqual({*told}, {f"An earlier task: {TASK}".partition(".")[0]})
 
-
     def test_a_completed_run_is_resumed_with_the_same_task_once_more_as_a_next_one(self) -> None:
         with self.drawn() as endpoint:
             words = ("--endpoint", endpoint, "--max-steps", "6")
