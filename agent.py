@@ -15988,8 +15988,8 @@ def last_look(run: Run, outcome: Outcome) -> Outcome:
     """Returns the outcome of a run that gave up, after a fresh look at the task."""
     # Its last turns may have been repeats after the task was done, and refusals may have been
     # wrong.
-    gave_up = OUTCOMES[outcome.kind].gave_up
-    if not (gave_up and run.config.last_look and run.progress.touched):
+    can_ask = run.config.last_look and run.session.has_model
+    if not (OUTCOMES[outcome.kind].gave_up and can_ask and run.progress.touched):
         return outcome
     try:
         claim = "none; the run is about to end, so judge by the screenshot alone"

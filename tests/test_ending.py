@@ -274,6 +274,19 @@ class Ends(EngineCase):
         self.assertEqual(outcome.kind, "completed")
         self.assertIn("You say that it is done", outcome.text)
 
+    def test_what_is_done_again_without_a_model_asks_none_in_the_end_either(self) -> None:
+        def acts_end(run: Any) -> Any:
+            raise agent.End(agent.Outcome("not_proven", "Nobody looked."))
+
+        for name, asked in (("none", 0), ("scripted", 4)):  # as where none answers, and where one does
+            trial = self.trial(SaysYes((), ("It is open.",)))
+            trial.choose(agent.ModelInfo(name))
+            trial.state.done_when = ["It is open."]
+            trial.state.touched = 1
+            outcome = agent.run_agent(trial.engine, acts_end)
+            self.assertEqual(len(trial.requests), asked)
+            self.assertEqual(outcome.text == "Nobody looked.", name == "none")
+
     def test_a_question_is_answered_with_nothing_done_but_not_over_a_no(self) -> None:
         for wants in ("ANSWER", "1. An answer."):
             self.assertEqual(self.ends(task="What is open?", wants=wants).kind, "answered")
