@@ -278,7 +278,10 @@ class Ends(EngineCase):
         def acts_end(run: Any) -> Any:
             raise agent.End(agent.Outcome("not_proven", "Nobody looked."))
 
-        for name, asked in (("none", 0), ("scripted", 4)):  # as where none answers, and where one does
+        for name, asked in (
+            ("none", 0),
+            ("scripted", 4),
+        ):  # as where none answers, and where one does
             trial = self.trial(SaysYes((), ("It is open.",)))
             trial.choose(agent.ModelInfo(name))
             trial.state.done_when = ["It is open."]
