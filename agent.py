@@ -1374,7 +1374,7 @@ OUTCOMES = {
     "dry_run": Ending("idle", "dry run: nothing was done"),
     "skipped": Ending("good", unsent="skipped", sent="skipped"),  # a row that is there already
     "stopped": Ending("idle", goes_on=True, unsent="stopped"),
-    "max_steps": Ending("idle", gave_up=True),
+    "max_steps": Ending("idle", gave_up=True, goes_on=True),
     "stuck": Ending(gave_up=True),
     "not_proven": Ending(said="not proven", gave_up=True, sent="not proven"),
     "failed": Ending(),  # the model says that it cannot, or a row's window is not there
@@ -14806,6 +14806,12 @@ class Progress(StateRecord):
             self.done_when = clean_checks(self.done_when)
         elif isinstance(record, EndRecord):  # the last turn may lack its own record
             self.refusals = [*record.refusals]
+            # Whoever goes on with it has helped it: its patience begins anew.
+            self.stalled = 0
+            self.not_yet = 0
+            self.answers = []
+            self.may_have_changed = None
+            self.recovered = False
         self.turn = latest
 
     def notice(self, frame: Frame) -> None:
@@ -15176,14 +15182,26 @@ FileFact = tuple[str, bytes | None, float]
 UNSEEN: FileFact = ("cannot be looked at", None, 0.0)
 
 # Paths that a task may name: from a drive, a variable or, elsewhere than on Windows, the root. No
-# network shares: to ask for one may send the user's name there. In quotes they may hold blanks.
+# network shares: to ask for one may send the user's name there. In quotes they may hold blanks. One
+# that may end elsewhere is none: no file has that name, and no claim would ever be believed.
 _ROOT = r"|/(?=\w)" if os.name == "posix" else ""
 _PLACE = rf"(?:(?:[A-Za-z]:|%\w{{1,40}}%)[\\/]{_ROOT})"
-_BEHIND = r"(?=[.:!?)\]}]*(?:[\s\"'“”„«»<>|*?,;]|\Z))"
+_QUOTES = "\"“”„«»「」『』《》'‘’‚‹›`"
+_SIGN = rf"(?:[^{_QUOTES}<>|*?:\n]|(?<=\w)['’](?=\w))"  # an apostrophe, too, as in Bob's
+# In quotes behind a program, or in a text to type that only begins with a path.
+_SAYS_MORE = rf"{_SIGN}*(?:\s[\\/]|\.[A-Za-z]\w{{0,4}}\s[^\\/\n{_QUOTES}]*[{_QUOTES}])"
+# Letters behind which, as in Japanese, the next word may stand without a blank.
+_GLUED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u9fff\uac00-\ud7a3"
+_LETTER = rf"[^\W{_GLUED}]"
+_END = r"(?=[.:!?)\]}]*\s*\Z)"
 _PATH = re.compile(
-    rf"[\"'“”„«]({_PLACE}[^\"'“”«»\n]{{1,250}})"
-    rf"|(?<![\w/\\.:\"'“”„«])({_PLACE}[^\s\"'“”„«»<>|*?,;]{{0,250}}?"
-    rf"(?:\w\.(?=\w*[A-Za-z])\w{{1,5}}{_BEHIND}|[^\s\"'“”„«»<>|*?,;](?=[.:!?)\]}}]*\s*\Z))"
+    rf"[{_QUOTES}]({_PLACE}(?!{_SAYS_MORE}){_SIGN}{{1,256}})[{_QUOTES}]"
+    rf"|(?<!{_LETTER})(?<![/\\.:{_QUOTES}])({_PLACE}(?:"
+    # With an ending, behind which no name goes on.
+    rf"(?:(?![\s,;。，、；：！？…]){_SIGN}){{1,250}}?(?<![\\/.])\.(?=\w*[A-Za-z])[A-Za-z0-9]{{1,5}}"
+    rf"(?=[.:!?)\]}}]*(?:\Z|[^\w\\/~@#$%&+=^()\[\]{{}}.!-]|[{_GLUED}](?![\w.-]*\.\w)))"
+    # Without one, or with a longer one, at the very end.
+    rf"|(?:{_LETTER}|[\\/~@#$%&+=()-]|\.(?=\S*[\\/]|[\w.]*{_END})){{1,250}}?{_END})"
     r"(?![^\n:%\\]*\\))"
 )
 # What a path begins with, its variables filled in, that leads to no other machine: that one would
@@ -15483,6 +15501,8 @@ def rulings_by_files(
         text = text_in(data)
         yield from rulings_by_task(path, old, fact, task)
         name = _name_pattern(path)
+        own = ntpath.normcase(path)
+        others = [_name_pattern(other) for other in now if ntpath.normcase(other) != own]
         both = rf"(?:{_EXISTS}\W+(?:and|und|et|y)\W+)?"
         form = (
             rf"{name}\W+(?:{both}{verb}(?:\W+{filler})*\W+{_QUOTED}|{_EXISTS})\W*\Z"
@@ -15494,6 +15514,10 @@ def rulings_by_files(
                 said = said.replace(value, value.translate(HIDDEN_QUOTES))
             found = re.search(form, said, re.IGNORECASE)
             if not found or state == UNSEEN[0]:
+                continue
+            # Nor of what names two files, or denies that: of each that is another sentence.
+            is_of_others = any(re.search(other, said, re.IGNORECASE) for other in others)
+            if is_of_others or _UNSURE.search(said[: found.start()]):
                 continue
             quoted = (found[1] or "").translate(SHOWN_QUOTES)
             is_there = state != NO_FILE
@@ -15808,10 +15832,8 @@ def real_checks(run: Run, lines: Iterable[str]) -> list[str]:
     prompt_words -= {*_WORDS.findall(f"{_OF_SCREENS} {run.progress.task}".lower())}
     checks = []
     for check in clean_checks(lines):
-        says_more = NAMES_A_THING.search(check) or not prompt_words.issuperset(
-            _WORDS.findall(check.lower())
-        )
-        if len(check.split()) > 2 and says_more:
+        says_more = not prompt_words.issuperset(_WORDS.findall(check.lower()))
+        if NAMES_A_THING.search(check) or (len(check.split()) > 2 and says_more):
             checks.append(check)
     return checks
 
@@ -15993,8 +16015,8 @@ def last_look(run: Run, outcome: Outcome) -> Outcome:
     """Returns the outcome of a run that gave up, after a fresh look at the task."""
     # Its last turns may have been repeats after the task was done, and refusals may have been
     # wrong.
-    gave_up = OUTCOMES[outcome.kind].gave_up
-    if not (gave_up and run.config.last_look and run.progress.touched):
+    can_ask = run.config.last_look and run.session.has_model
+    if not (OUTCOMES[outcome.kind].gave_up and can_ask and run.progress.touched):
         return outcome
     try:
         claim = "none; the run is about to end, so judge by the screenshot alone"
@@ -16208,7 +16230,7 @@ def perform(run: Run, act: Act, look: Look) -> Deed:
         answer = run.actuator.put(run.actuator.person.answers, asked)
         if answer is None:
             return Deed(act, "Nobody is there; go on without, or report.", "done")
-        return Deed(act, f"The person answers: {answer!r:.300}", "done", helped=True)
+        return Deed(act, f"The person answers: {in_quotes(answer, 300)}", "done", helped=True)
     if act.name == "observe":
         return Deed(act, "Looked", helped=is_watching(run, look))
     if act.name == "wait":
@@ -23875,7 +23897,8 @@ def carry_out_task(
 
     A bug raises RuntimeError after that. All that was before is in the journal.
     """
-    is_next = run.progress.turn > 0
+    # Of a task that is done only the next one goes on, whatever its words.
+    is_next = run.progress.turn > 0 or stats.run["outcome"] in SUCCESSES
     run.progress = Progress()
     run.actuator.task = task
     run.actuator.foreseen.clear()
@@ -23957,6 +23980,8 @@ def tell_end(run: Run, person: Person, stats: Stats, outcome: Outcome) -> None:
     again = ""
     if ending.goes_on and run.session.has_model:
         again = f" To go on: python agent.py --resume {logger.folder.name.removeprefix('run_')}"
+        if outcome.kind == "max_steps":  # those before count
+            again += f" --max-steps {2 * run.config.max_steps}"
     lines = [end + again, *(f"  not allowed: {refused}" for refused in progress.refusals)]
     lines += [f"  check {number} {ruling}" for number, ruling in enumerate(outcome.checks, 1)]
     terminal = person.terminal

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import unittest
@@ -273,6 +274,22 @@ class Ends(EngineCase):
         self.assertEqual(outcome.kind, "completed")
         self.assertIn("You say that it is done", outcome.text)
 
+    def test_what_is_done_again_without_a_model_asks_none_in_the_end_either(self) -> None:
+        def acts_end(run: Any) -> Any:
+            raise agent.End(agent.Outcome("not_proven", "Nobody looked."))
+
+        for name, asked in (
+            ("none", 0),
+            ("scripted", 4),
+        ):  # as where none answers, and where one does
+            trial = self.trial(SaysYes((), ("It is open.",)))
+            trial.choose(agent.ModelInfo(name))
+            trial.state.done_when = ["It is open."]
+            trial.state.touched = 1
+            outcome = agent.run_agent(trial.engine, acts_end)
+            self.assertEqual(len(trial.requests), asked)
+            self.assertEqual(outcome.text == "Nobody looked.", name == "none")
+
     def test_a_question_is_answered_with_nothing_done_but_not_over_a_no(self) -> None:
         for wants in ("ANSWER", "1. An answer."):
             self.assertEqual(self.ends(task="What is open?", wants=wants).kind, "answered")
@@ -353,6 +370,16 @@ class Told(CommandLineCase):
         begun = [one for one in self.records() if one["kind"] in ("run", "resume")]
         told = [(one["kind"], one["task"], one.get("is_next")) for one in begun]
         self.assertEqual(told, [("run", "Tidy up", None), ("resume", "Tidy up", True)])
+
+    def test_who_resumes_a_run_without_turns_as_it_says_has_as_many_again(self) -> None:
+        with self.drawn(), Model(SaysYes((CLICK,) * 9, ("It is done.",))) as server:
+            words = ("--endpoint", server.url, "--set", "last_look=false")
+            _, out, _ = self.main("Tidy up", *words, "--max-steps", "2")
+            said = re.search(r" To go on: python agent\.py (.+)\n", out)
+            assert said
+            self.main(*said[1].split(), *words)
+        turns = {one["turn"] for one in self.records() if one["kind"] == "action"}
+        self.assertEqual(len(turns), 4)
 
     def test_a_run_with_a_refusal_is_never_plainly_completed(self) -> None:
         code, out = self.told(CLICK, DELETE)

@@ -166,6 +166,34 @@ class Checks(Judged):
         self.assertEqual([one.check for one in outcome.checks], [*CHECKS])
 
 
+# What a task says, and the path in it that is looked for; nothing, where nobody knows its end.
+ENDS_OF_PATHS = r"""
+Save it as "C:\Users\O'Brien\my note.txt". => C:\Users\O'Brien\my note.txt
+Save it as 'C:\Users\O'Brien\my note.txt', then go on => C:\Users\O'Brien\my note.txt
+Save it as C:\Users\O'Brien\note.txt, then go on => C:\Users\O'Brien\note.txt
+Enregistre-le sous «C:\Liste d'achats\note.txt» => C:\Liste d'achats\note.txt
+Save it as `C:\my note.txt`. => C:\my note.txt
+Save it as ‘C:\my note.txt’, then go on => C:\my note.txt
+Speichere es als »C:\my note.txt«. => C:\my note.txt
+Save it as C:\note.txt—and go on => C:\note.txt
+保存为 C:\报告\报告.docx。 => C:\报告\报告.docx
+把它保存为C:\note.txt，然后关闭记事本 => C:\note.txt
+保存到「C:\my note.txt」 => C:\my note.txt
+C:\note.txtとして保存してください。 => C:\note.txt
+C:\报告.v2最终版.docx => C:\报告.v2最终版.docx
+메모장에 쓰고 C:\note.txt에 저장해 => C:\note.txt
+C:\note.txt'ye kaydet => C:\note.txt
+Tallenna C:\note.txt:iin => C:\note.txt
+Open C:\my.files\v1.2 => C:\my.files\v1.2
+C:\フォルダに保存
+Mentsd ide: C:\note.txt-be
+Save it as "C:\my note.txt and close
+Press Win+R, type "C:\ping.exe -t" and press Enter
+Press Win+R, type "C:\ping.exe /t" and press Enter
+Type "C:\note.txt: done"
+"""
+
+
 class Facts(Judged):
     def judged(self, task: str, *checks: str, **more: Any) -> agent.Outcome:
         said = "\n".join(f"{number} YES: sure" for number in range(1, len(checks) + 1))
@@ -252,6 +280,29 @@ class Facts(Judged):
                 outcome = self.claims(f"1 {said}: sure", **settings)
                 self.assertEqual(outcome.kind == "completed", believed)
                 self.assertNotIn(f'holds "{held}"', self.asked("verifier")[0])
+
+    def test_a_check_that_names_two_files_or_denies_one_is_decided_by_neither(self) -> None:
+        one, other = (self.folder / name / "note.txt" for name in "ab")
+        one.parent.mkdir()
+        one.write_text("hello")
+        exists, does_not = "the file exists", "the file does not exist"
+        for check, why in (
+            (f"{one} exists", exists),
+            (f"After the move {one} exists", exists),
+            (f"{other} exists", does_not),
+            ("a/note.txt exists", exists),
+            (r"A\NOTE.TXT exists", exists),
+            ("The note.txt exists", "sure"),  # which of them?
+            ('The note.txt contains "hello"', "sure"),
+            (f"{one} and {other} exist", "sure"),
+            (f"{other} and {one} exist", "sure"),
+            (f"No file {other} exists", "sure"),
+            (f"Neither is {one} kept, nor {other} exists", "sure"),
+        ):
+            for task in (f"Open {one}, {other}.", f"Open {other}, {one}."):
+                rulings = self.judged(task, check).checks
+                found = [ruling.why for ruling in rulings if ruling.check == check]
+                self.assertEqual(found, [why], check)
 
     def believed(self, task: str, held: str, before: str | None = None) -> bool:
         """Whether a judge's YES is believed of a task about a file {} that holds this in the end."""
@@ -546,6 +597,12 @@ class Facts(Judged):
             self.assertEqual(self.told(f"Save it as {path}, then go on"), [], path)
             self.assertEqual(self.told(f'Save it as "{path}".'), [f"{path} does not exist."])
 
+    def test_a_path_ends_where_it_certainly_does_and_what_may_go_on_is_none(self) -> None:
+        for row in ENDS_OF_PATHS.strip().splitlines():
+            task, _, path = row.partition(" => ")
+            with self.subTest(task):
+                self.assertEqual(self.told(task), [f"{path} does not exist."] if path else [])
+
     def test_what_a_pipe_holds_is_not_known_a_code_pages_text_is_and_no_sign_is_cut(self) -> None:
         path = self.folder / "a.txt"
         for form in ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "cp1252"):
@@ -658,6 +715,8 @@ class RealChecks(EngineCase):
             "the goal type is hello",  # words of the prompt, and of the task
             "The two options are set as asked",
             r"C:\out\note.txt exists now",
+            r"C:\out\note.txt exists",
+            "记事本显示“你好”",  # which has no blanks
         ):
             self.assertEqual(self.checks(said), [said])
 

@@ -24,7 +24,7 @@ from tests import seams, starting
 from tests.long.faults import sweep
 from tests.long.kill import trial
 from tests.samples import for_the_gate, sample, some
-from tests.scripted import PLAN, EngineCase, Trial, call, role_of, text, user_text
+from tests.scripted import PLAN, PROOF, EngineCase, Trial, call, role_of, text, user_text
 from tests.test_main import CommandLineCase, copy_folder
 
 # What a process knows of its own screens and acts alone; the files are those of the run's beginning.
@@ -168,6 +168,34 @@ class SameState(EngineCase):
             trial.write(*map(agent.from_json, lines))
             state = self.again(trial).state
             self.assertEqual((state.steps, state.touched, state.done_when), told)
+
+    def test_patience_begins_anew_after_an_end_and_not_where_the_program_was_killed(self) -> None:
+        claim = call("report_mission_complete", evidence=PROOF)
+        click = call("click_screen_element", element_name="x", position=[5, 5])
+        for said, kind, settings in (
+            (click, "stuck", {"stall_stop": 4}),
+            (claim, "not_proven", {"not_proven_most": 3}),
+        ):
+            for is_told in (True, False):
+                with self.subTest(kind, is_told=is_told):
+
+                    def decide(request: dict[str, Any], said: Any = said) -> Any:
+                        role = role_of(request)
+                        return {"planner": PLAN, "verifier": text("1 NO: not yet")}.get(role, said)
+
+                    trial = self.trial(decide, max_steps=90, **settings)
+                    trial.desktop.dead = True
+                    self.begin(trial, trial.state.task)
+                    self.assertEqual(trial.run().kind, kind)
+                    turns = trial.state.steps
+                    if is_told:
+                        trial.write(seams.record("end", outcome=kind))
+                    trial.close()
+                    again = self.trial(decide, old=trial.folder, max_steps=90, **settings)
+                    again.desktop.dead = True
+                    again.resume()
+                    self.assertEqual(again.run().kind, kind)
+                    self.assertEqual(again.state.steps - turns, turns if is_told else 1)
 
     def test_the_recovery_keys_are_not_pressed_again_and_the_first_picture_is_kept(self) -> None:
         click = call("click_screen_element", element_name="x", position=[5, 5])

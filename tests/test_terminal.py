@@ -640,6 +640,20 @@ class Questions(CommandLineCase):
         told = re.findall("An earlier task: [^.]*", sent.replace('\\"', '"'))
         self.assertEqual({*told}, {f"An earlier task: {TASK}".partition(".")[0]})
 
+    def test_a_completed_run_is_resumed_with_the_same_task_once_more_as_a_next_one(self) -> None:
+        with self.drawn() as endpoint:
+            words = ("--endpoint", endpoint, "--max-steps", "6")
+            self.main(TASK, *words)
+        with self.drawn() as endpoint:
+            words = ("--endpoint", endpoint, "--max-steps", "6")
+            code, out, _ = self.main("--resume", "--task", TASK, *words)
+        self.assertEqual(code, 0, out)
+        self.completed_twice(TASK)
+        acts = [one["tool"] for one in self.records() if one["kind"] == "intent"]
+        self.assertEqual(acts[: len(acts) // 2], acts[len(acts) // 2 :])
+        about = [one for one in self.records() if one["kind"] in ("run", "resume")]
+        self.assertEqual([one.get("is_next") for one in about], [None, True])
+
 
 class Allowed(CommandLineCase):
     """A risky act of the demo, and a person at the console, or nobody."""
@@ -748,6 +762,8 @@ class Loudness(CommandLineCase):
         self.assertRegex(
             first, "^not allowed: The agent wants to double click .* Nobody can be asked"
         )
-        self.assertIn("max_steps: Not completed within 1 turn.", middle)
+        ended = "max_steps: Not completed within 1 turn."
+        go_on = "To go on: python agent.py --resume 0001 --max-steps 2"
+        self.assertIn(f"{ended} {go_on}", middle)
         row = r"(?m)^ +2  executor  double click .* Not done .*\n.*Nobody can be asked"
         self.assertRegex(out, row)
