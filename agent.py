@@ -15068,7 +15068,9 @@ def take_steps(run: Run, act: Act, frame: Frame) -> Deed:
     """
     eyes = run.eyes
     progress = run.progress
-    whole = eyes.capture() if frame.whole else frame  # by which the effect of an act is seen
+    # The effect of an act is seen by usual pictures; a way's looks have the size of those of then.
+    usual = eyes.picture or frame_size(frame.area, run.config)
+    whole = eyes.capture() if frame.whole or frame.rect[2:] != usual else frame
     after = frame
     act_s = 0.0
     settle_s = 0.0

@@ -190,6 +190,21 @@ class ACloserLook(EngineCase):
         clicked = act("click", element_name="it", position=[500, 500])
         self.assertTrue(trial.perform(clicked, look, 1).changed)
 
+    def test_an_act_on_a_picture_of_another_size_changed_what_can_be_seen_to_change(self) -> None:
+        """A way's pictures have the size that they had then, whatever it is for the model now."""
+        for size in (agent.Size(320, 180), agent.Size(1000, 562)):
+            for moves in (False, True):
+                trial = self.trial(lambda request: PLAN, area="0,0,640,360")
+                desktop = trial.desktop = Targets(trial.clock)
+                desktop.target = Rect(20, 20, 40, 40)
+                moved = Rect(20, 90, 40, 40) if moves else desktop.target
+                desktop.button = lambda name, down: setattr(desktop, "target", moved)
+                trial.engine.eyes.zoom(None, size)
+                look = trial.look(1)
+                self.assertEqual(look.frame.rect[2:], size)
+                deed = trial.perform(act("click", element_name="it", position=[500, 500]), look, 1)
+                self.assertEqual((deed.changed, deed.new), (moves, moves), size)
+
 
 class WhereTheMouseIs(EngineCase):
     def test_what_is_done_there_neither_moves_the_mouse_nor_aims_at_its_place(self) -> None:
