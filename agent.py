@@ -14297,10 +14297,11 @@ class Way:
     def filled(self, values: Mapping[str, str]) -> Way:
         """Returns it with these values; raises AgentError for one that it cannot take."""
         steps = []
-        for step in self.steps:
-            title = step.place.title
-            for name, example in self.examples.items():  # a dialog may name what it is about
-                title = title.replace(example, values[name]) if len(example) > 2 else title
+        named = {text: values[name] for name, text in self.examples.items() if len(text) > 2}
+        # At once and the longest first: what took the place of one may be another one's example.
+        either = "|".join(map(re.escape, sorted(named, key=len, reverse=True))) or r"(?!)"
+        for step in self.steps:  # a dialog may name what it is about
+            title = re.sub(either, lambda example: named[example[0]], step.place.title)
             there = replace(step, place=replace(step.place, title=title))
             steps.append(there.with_value(values[step.value]) if step.value else there)
         checks = [with_texts(check, values) for check in self.checks]
