@@ -13446,7 +13446,9 @@ class Eyes:
                 del self._before[place.place]
         if not box.width:
             return window
-        return box.moved(window.left - then.left, window.top - then.top)
+        # In a window of another size now, all from where the left one to where the right edge has it.
+        there = box.moved(window.left - then.left, window.top - then.top)
+        return there.union(box.moved(window.right - then.right, window.bottom - then.bottom))
 
     def windows(self) -> list[Window]:
         """Returns the open windows but our own; none where Windows does not tell."""
