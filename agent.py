@@ -13192,7 +13192,7 @@ AREA_LEAST = 32  # pixels to a side: less is a mistake, such as 0,0,1,1 for 0.0,
 
 def resolve_area(config: Config, desktop: Desktop) -> Rect:
     """Returns the working area in pixels; raises ConfigError and Win32Error."""
-    setting = config.area
+    setting = config.area.strip()
     primary = desktop.monitor_at(Point(0, 0))
     full = desktop.screen()
     if not primary.width and (setting == "primary" or "." in setting):  # monitors are changed
@@ -23025,7 +23025,9 @@ def command_line() -> ArgumentParser:
 
 def read_options(argv: Sequence[str] | None) -> Namespace:
     """Raises ConfigError that names the nearest right thing."""
-    options, rest = command_line().parse_known_args(argv)
+    # A blank tells an area left of the primary monitor, or above it, from an option.
+    words = [re.sub(r"^(?=-\d+,)", " ", word) for word in (sys.argv[1:] if argv is None else argv)]
+    options, rest = command_line().parse_known_args(words)
     names = " ".join(words for words, _ in OPTIONS).split()
     for word in rest:
         if word.startswith("-"):
