@@ -847,6 +847,22 @@ class Again(RecorderCase):
         for title, is_of in (("Customer Otto", True), ("Customer Anna", False)):
             self.assertEqual(otto.is_of(replace(SAVE_AS, title=title)), is_of)
 
+    def test_a_value_that_was_the_example_of_another_one_stays_in_a_title(self) -> None:
+        hand = self.hand
+        self.shown(
+            hand.click("Name:"), hand.type("Ann"), hand.click("City:"), hand.type("Annaberg")
+        )
+        steps, _ = self.place()
+        place = replace(steps[0].place, title="Ann (x) to Annaberg")
+        steps = [
+            replace(step, place=place, value=name)
+            for step, name in zip(steps, ("who", "to"), strict=True)
+        ]
+        examples = replace(self.way, steps=steps).examples
+        self.assertEqual(examples, {"who": "Ann", "to": "Annaberg"})
+        way = replace(self.way, steps=steps).filled({"who": "Annaberg", "to": r"\1 Ann"})
+        self.assertEqual({step.place.title for step in way.steps}, {r"Annaberg (x) to \1 Ann"})
+
     def test_a_value_stands_in_each_step_that_has_its_name_and_a_secret_is_none(self) -> None:
         hand = self.hand
         self.shown(hand.click("Name:"), hand.type("Anna"), hand.click("City:"), hand.type("Anna"))
