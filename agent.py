@@ -13446,9 +13446,10 @@ class Eyes:
                 del self._before[place.place]
         if not box.width:
             return window
-        # In a window of another size now, all from where the left one to where the right edge has it.
+        # In a window of another size by now it may hang at any edge, or in the middle.
         there = box.moved(window.left - then.left, window.top - then.top)
-        return there.union(box.moved(window.right - then.right, window.bottom - then.bottom))
+        right = box.moved(window.right - then.right, window.bottom - then.bottom)
+        return there.union(right).intersection(window)
 
     def windows(self) -> list[Window]:
         """Returns the open windows but our own; none where Windows does not tell."""
@@ -15071,8 +15072,7 @@ def take_steps(run: Run, act: Act, frame: Frame) -> Deed:
     """
     eyes = run.eyes
     progress = run.progress
-    # The effect of an act is seen by usual pictures; a way's looks have the size of those of then.
-    usual = eyes.picture or frame_size(frame.area, run.config)
+    usual = eyes.picture or frame_size(frame.area, run.config)  # a way's has the size of then
     whole = eyes.capture() if frame.whole or frame.rect[2:] != usual else frame
     after = frame
     act_s = 0.0

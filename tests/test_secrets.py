@@ -258,8 +258,9 @@ class Blanking(EngineCase):
         )
         for then, now, places in (
             (small, large, [(5, 4), (45, 28), (25, 16), (15, 12)]),
-            (large, small, [(25, 12), (15, 8)]),
+            (large, small, [(20, 12), (15, 8)]),
             (small, small.moved(-5, 9), [(10, 17)]),
+            (small, agent.Rect(0, 0, 0, 0), []),  # it is on another desktop of Windows
         ):
             trial = self.trial(lambda request: text("-"), screen_capture_h=36)
             desktop = trial.desktop
@@ -272,7 +273,8 @@ class Blanking(EngineCase):
                 for x, y in ((left, top), (left + box.width - 1, top + box.height - 1)):
                     at = (y * frame.width + x) * 4
                     self.assertEqual(frame.pixels[at : at + 3], b"\x80\x80\x80", (now, x, y))
-            self.assertIn(bytes(4), frame.pixels, "all else can be seen")
+            grey = frame.pixels.count(b"\x80\x80\x80")
+            self.assertEqual(grey > 0, bool(places), "else nothing hides what is there")
 
     def test_where_no_window_has_the_keyboard_it_is_not_typed(self) -> None:
         trial, _, deed = self.typed()

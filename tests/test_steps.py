@@ -192,13 +192,19 @@ class ACloserLook(EngineCase):
 
     def test_an_act_on_a_picture_of_another_size_changed_what_can_be_seen_to_change(self) -> None:
         """A way's pictures have the size that they had then, whatever it is for the model now."""
+
+        class Moved(Targets):
+            top = 20
+
+            def button(self, name: str, down: bool) -> None:
+                self.target = Rect(20, self.top, 40, 40)
+
         for size in (agent.Size(320, 180), agent.Size(1000, 562)):
-            for moves in (False, True):
+            for top, moves in ((20, False), (90, True)):
                 trial = self.trial(lambda request: PLAN, area="0,0,640,360")
-                desktop = trial.desktop = Targets(trial.clock)
-                desktop.target = Rect(20, 20, 40, 40)
-                moved = Rect(20, 90, 40, 40) if moves else desktop.target
-                desktop.button = lambda name, down: setattr(desktop, "target", moved)
+                trial.desktop = Moved(trial.clock)
+                trial.desktop.target = Rect(20, 20, 40, 40)
+                trial.desktop.top = top
                 trial.engine.eyes.zoom(None, size)
                 look = trial.look(1)
                 self.assertEqual(look.frame.rect[2:], size)
