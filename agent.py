@@ -12869,7 +12869,7 @@ class Session(Asker):
     _failures: int = 0  # failed exchanges in a row
     _token_chars: float = 5.0  # the most of a request without a picture
     reasons: list[str] = field(default_factory=list)  # `why` of each turn since the last progress
-    hints: list[str] = field(default_factory=list)  # to the acting role, until a reply has come
+    hints: list[str] = field(default_factory=list)  # to the acting role, until a reply is read
     _logged: set[str] = field(default_factory=set)  # names of parts of requests
 
     def __post_init__(self) -> None:
@@ -12922,8 +12922,6 @@ class Session(Asker):
         if reply.trouble:
             self.full = reply.trouble in ("context", "full")
         self._failures = 0
-        if acting:
-            self.hints.clear()
         return reply
 
     def _tell_exchange(self, title: str, lines: Iterable[str]) -> None:
@@ -12994,7 +12992,10 @@ class Session(Asker):
         while True:
             try:
                 reply = self.ask(asking)
-                return read(reply)
+                taken = read(reply)
+                if asking.role == self.profile.roles["executor"]:
+                    self.hints.clear()
+                return taken
             except Unanswered as error:
                 raise Unanswered(str(error), error.kind, last_fault) from None
             except ToolError as error:
