@@ -781,7 +781,7 @@ def _spellings(char: str) -> str:
 
 def squeezed(text: str) -> str:
     """Returns the letters and digits of a text alone, whatever their case."""
-    letters = filter(str.isalnum, text)
+    letters = filter(str.isalnum, unicodedata.normalize("NFC", text))
     return "".join(letters).casefold()
 
 
@@ -14578,7 +14578,8 @@ def refuse_other_pixels(step: Step, place: Place) -> None:
         spared.append(known)
 
 
-COLUMN = re.compile(r"(?<!\{)\{(\w[\w ]{0,39})\}(?!\})")  # {city}, while {{iban}} is a secret
+# {city}, while {{iban}} is a secret. Signs above letters, as of Thai, are no letters.
+COLUMN = re.compile(r"(?<!\{)\{(\w[\w \x80-\U0010ffff]{0,39})\}(?!\})")
 
 
 def with_texts(text: str, values: Mapping[str, str]) -> str:
