@@ -14553,6 +14553,10 @@ def shown_step_here(step: Step, place: Place, before: Step | None) -> Step:
     done = step.checked is not None and step.checked == control.checked
     if control.is_list and "text" in act.args:
         done = (control.value or "") == act.text
+    with suppress(Win32Error):
+        over = place.eyes.desktop.window_at(point)
+        if over and not (done or step.is_of(over)):  # such as a notification
+            raise ToolError(f"{quoted_control(control)} is covered by {quoted_title(over)}")
     return replace(step, act=act, done=done).in_place_of(control, own)
 
 

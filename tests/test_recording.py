@@ -720,6 +720,23 @@ class Again(RecorderCase):
         point = agent.to_point(step.act.places[0], self.form.screen())
         self.assertTrue(moved.contains(point), point)
 
+    def test_what_another_window_covers_is_not_clicked_through_it(self) -> None:
+        self.form.front = MAIN
+        self.shown(self.hand.click("OK"))
+        toast = agent.Window(9, "News", "explorer.exe", Rect(150, 250, 300, 120))
+        dialog = replace(SAVE_AS, rect=toast.rect)
+        menu = replace(MAIN, handle=9, title="", class_name="#32768", rect=toast.rect)
+        for over, why in (
+            (toast, "'OK' (button) is covered by 'News'"),
+            (dialog, "'OK' (button) is covered by 'Save As'"),
+            (menu, ""),
+            (replace(toast, rect=Rect(0, 0, 150, 250)), ""),
+        ):
+            self.form.window_at = lambda point, over=over: (
+                over if over.rect.contains(point) else self.form.front
+            )
+            self.assertEqual(self.here()[1], why)
+
     def test_what_was_clicked_before_it_was_looked_at_is_not_done_again(self) -> None:
         self.late_ms = 100
         self.shown(self.hand.undoes("OK"))
