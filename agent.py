@@ -13592,7 +13592,8 @@ _FIELD_WORDS = _folded_words(
 )
 
 
-QUOTED_NAME = re.compile(r"[\"'“„«‘](.{1,60}?)[\"'”“»’](?!\w)")
+# Chinese and Japanese have no blank behind it, and no apostrophe in words.
+QUOTED_NAME = re.compile(r"[\"'“„«‘「『](.{1,60}?)[\"'”“»’」』](?![^\W\u2e80-\uffff])")
 READ_S = 0.4  # between two looks at the same control
 READS_MOST = 10  # so often, until it holds what was typed or does not change any more
 READY_S = 60.0  # so long at most whoever knows controls may take to start, on a busy machine
