@@ -12339,7 +12339,10 @@ def delete_old_runs(config: Config, spared: Iterable[Path]) -> None:
                 age_s = time.time() - (run / "turns.jsonl").stat().st_mtime
                 is_over = age_s >= UNENDED_KEPT_S or isinstance(records[-1], EndRecord)
                 if may_go and is_over and not (run / RESULTS_FILE).exists():
-                    shutil.rmtree(run, ignore_errors=True)
+                    with (run / "turns.jsonl").open() as stream:  # a server may wait for a call
+                        is_free = hold_alone(stream)
+                    if is_free:
+                        shutil.rmtree(run, ignore_errors=True)
 
 
 LATEST = "last"
