@@ -781,7 +781,7 @@ def _spellings(char: str) -> str:
 
 def squeezed(text: str) -> str:
     """Returns the letters and digits of a text alone, whatever their case."""
-    letters = filter(str.isalnum, text)
+    letters = filter(str.isalnum, unicodedata.normalize("NFC", text))
     return "".join(letters).casefold()
 
 
@@ -12366,7 +12366,10 @@ def delete_old_runs(config: Config, spared: Iterable[Path]) -> None:
                 age_s = time.time() - (run / "turns.jsonl").stat().st_mtime
                 is_over = age_s >= UNENDED_KEPT_S or isinstance(records[-1], EndRecord)
                 if may_go and is_over and not (run / RESULTS_FILE).exists():
-                    shutil.rmtree(run, ignore_errors=True)
+                    with (run / "turns.jsonl").open() as stream:  # a server may wait for a call
+                        is_free = hold_alone(stream)
+                    if is_free:
+                        shutil.rmtree(run, ignore_errors=True)
 
 
 LATEST = "last"
@@ -12896,7 +12899,7 @@ class Session(Asker):
     _failures: int = 0  # failed exchanges in a row
     _token_chars: float = 5.0  # the most of a request without a picture
     reasons: list[str] = field(default_factory=list)  # `why` of each turn since the last progress
-    hints: list[str] = field(default_factory=list)  # to the acting role, until a reply has come
+    hints: list[str] = field(default_factory=list)  # to the acting role, until a reply is read
     _logged: set[str] = field(default_factory=set)  # names of parts of requests
 
     def __post_init__(self) -> None:
@@ -12949,8 +12952,6 @@ class Session(Asker):
         if reply.trouble:
             self.full = reply.trouble in ("context", "full")
         self._failures = 0
-        if acting:
-            self.hints.clear()
         return reply
 
     def _tell_exchange(self, title: str, lines: Iterable[str]) -> None:
@@ -13021,7 +13022,10 @@ class Session(Asker):
         while True:
             try:
                 reply = self.ask(asking)
-                return read(reply)
+                taken = read(reply)
+                if asking.role == self.profile.roles["executor"]:
+                    self.hints.clear()
+                return taken
             except Unanswered as error:
                 raise Unanswered(str(error), error.kind, last_fault) from None
             except ToolError as error:
@@ -13219,7 +13223,7 @@ AREA_LEAST = 32  # pixels to a side: less is a mistake, such as 0,0,1,1 for 0.0,
 
 def resolve_area(config: Config, desktop: Desktop) -> Rect:
     """Returns the working area in pixels; raises ConfigError and Win32Error."""
-    setting = config.area
+    setting = config.area.strip()
     primary = desktop.monitor_at(Point(0, 0))
     full = desktop.screen()
     if not primary.width and (setting == "primary" or "." in setting):  # monitors are changed
@@ -13473,7 +13477,10 @@ class Eyes:
                 del self._before[place.place]
         if not box.width:
             return window
-        return box.moved(window.left - then.left, window.top - then.top)
+        # In a window of another size by now it may hang at any edge, or in the middle.
+        there = box.moved(window.left - then.left, window.top - then.top)
+        right = box.moved(window.right - then.right, window.bottom - then.bottom)
+        return there.union(right).intersection(window)
 
     def windows(self) -> list[Window]:
         """Returns the open windows but our own; none where Windows does not tell."""
@@ -13615,7 +13622,8 @@ _FIELD_WORDS = _folded_words(
 )
 
 
-QUOTED_NAME = re.compile(r"[\"'“„«‘](.{1,60}?)[\"'”“»’](?!\w)")
+# Chinese and Japanese have no blank behind it, and no apostrophe in words.
+QUOTED_NAME = re.compile(r"[\"'“„«‘「『](.{1,60}?)[\"'”“»’」』](?![^\W\u2e80-\uffff])")
 READ_S = 0.4  # between two looks at the same control
 READS_MOST = 10  # so often, until it holds what was typed or does not change any more
 READY_S = 60.0  # so long at most whoever knows controls may take to start, on a busy machine
@@ -13923,23 +13931,30 @@ class Typing:
         """Chooses an entry of a list that drops down, as was shown; ToolError if it has none."""
         # Closed by the one key that does nothing else, it holds at once what an arrow chooses.
         yield from self.keys("alt+up", "home")
-        passed: list[str | None] = [None]
-        while (value := self.chosen(clicked, passed)) not in passed:
-            if value == text:
+        if self.check.actuator.config.dry_run:
+            return
+        before = len(self.done)
+        last: str | None = None
+        # An entry may stand there twice; at the end, or once round, so does what comes after it.
+        passed: set[tuple[str | None, str | None]] = {(None, None)}
+        while (pair := (last, self.chosen(clicked, last))) not in passed:
+            _, last = pair
+            if last == text:
                 return
-            passed.append(value)
+            passed.add(pair)
             yield from self.keys("down")
+            del self.done[before:-1]  # that all these were passed is not worth so many words
         name = self.check.hide(quoted_control(clicked))
         raise ToolError(f"{name} has no entry {self.check.hide(quoted_name(text, 80))}", "no_entry")
 
-    def chosen(self, clicked: Control, passed: Sequence[str | None]) -> str | None:
-        """Reads what a list holds, until that is something new or it stays as it is."""
+    def chosen(self, clicked: Control, last: str | None) -> str | None:
+        """Reads what a list holds, until that is something else or it stays as it is."""
         value = None
         for _ in tries_to_read(self.check.actuator.clock):
             there = self.focused()
             if there and there.who == clicked.who:
                 value = there.value
-            if value not in passed:
+            if value != last:
                 break
         return value
 
@@ -14317,10 +14332,11 @@ class Way:
     def filled(self, values: Mapping[str, str]) -> Way:
         """Returns it with these values; raises AgentError for one that it cannot take."""
         steps = []
-        for step in self.steps:
-            title = step.place.title
-            for name, example in self.examples.items():  # a dialog may name what it is about
-                title = title.replace(example, values[name]) if len(example) > 2 else title
+        named = {text: values[name] for name, text in self.examples.items() if len(text) > 2}
+        # At once and the longest first: what took the place of one may be another one's example.
+        either = "|".join(map(re.escape, sorted(named, key=len, reverse=True))) or r"(?!)"
+        for step in self.steps:  # a dialog may name what it is about
+            title = re.sub(either, lambda example: named[example[0]], step.place.title)
             there = replace(step, place=replace(step.place, title=title))
             steps.append(there.with_value(values[step.value]) if step.value else there)
         checks = [with_texts(check, values) for check in self.checks]
@@ -14568,6 +14584,10 @@ def shown_step_here(step: Step, place: Place, before: Step | None) -> Step:
     done = step.checked is not None and step.checked == control.checked
     if control.is_list and "text" in act.args:
         done = (control.value or "") == act.text
+    with suppress(Win32Error):
+        over = place.eyes.desktop.window_at(point)
+        if over and not (done or step.is_of(over)):  # such as a notification
+            raise ToolError(f"{quoted_control(control)} is covered by {quoted_title(over)}")
     return replace(step, act=act, done=done).in_place_of(control, own)
 
 
@@ -14593,7 +14613,8 @@ def refuse_other_pixels(step: Step, place: Place) -> None:
         spared.append(known)
 
 
-COLUMN = re.compile(r"(?<!\{)\{(\w[\w ]{0,39})\}(?!\})")  # {city}, while {{iban}} is a secret
+# {city}, while {{iban}} is a secret. Signs above letters, as of Thai, are no letters.
+COLUMN = re.compile(r"(?<!\{)\{(\w[\w \x80-\U0010ffff]{0,39})\}(?!\})")
 
 
 def with_texts(text: str, values: Mapping[str, str]) -> str:
@@ -15094,7 +15115,8 @@ def take_steps(run: Run, act: Act, frame: Frame) -> Deed:
     """
     eyes = run.eyes
     progress = run.progress
-    whole = eyes.capture() if frame.whole else frame  # by which the effect of an act is seen
+    usual = eyes.picture or frame_size(frame.area, run.config)  # a way's has the size of then
+    whole = eyes.capture() if frame.whole or frame.rect[2:] != usual else frame
     after = frame
     act_s = 0.0
     settle_s = 0.0
@@ -23062,7 +23084,9 @@ def command_line() -> ArgumentParser:
 
 def read_options(argv: Sequence[str] | None) -> Namespace:
     """Raises ConfigError that names the nearest right thing."""
-    options, rest = command_line().parse_known_args(argv)
+    # A blank tells an area left of the primary monitor, or above it, from an option.
+    words = [re.sub(r"^(?=-\d+,)", " ", word) for word in (sys.argv[1:] if argv is None else argv)]
+    options, rest = command_line().parse_known_args(words)
     names = " ".join(words for words, _ in OPTIONS).split()
     for word in rest:
         if word.startswith("-"):

@@ -98,6 +98,22 @@ class TheCloserLook(ControlCase):
         self.assertNotIn("Mind the step.", str(trial.requests))
         self.assertEqual(trial.engine.session.hints, ["HINT FROM THE PERSON: Mind the step."])
 
+    def test_the_name_that_a_sentence_quotes_is_known_in_any_writing(self) -> None:
+        check = self.trial(lambda _: PLAN, "native", executor_grammar="qwen3-vl").engine.controls
+        for sentence, name in (
+            ("Click 'Don't save' at the left", "Don't save"),
+            ("点击“保存”按钮", "保存"),
+            ('点击"保存"按钮。', "保存"),
+            ("按‘确定’键", "确定"),
+            ("「保存」ボタンをクリックする", "保存"),
+            ("'저장' 버튼을 클릭", "저장"),
+            ("Cliquez sur «Enregistrer»", "Enregistrer"),
+            ("把“甲”拖到“乙”", ""),  # of two nobody knows which is meant
+            ("Click John's and Jane's", ""),
+        ):
+            said = act("click", element_name=sentence, position=ON_SAVE)
+            self.assertEqual(check.said_of(said), name)
+
     def test_a_secret_in_a_name_is_hidden(self) -> None:
         secret = Control("hunter22", "button", CANCEL.rect, window=1)
         trial = self.trial(lambda _: PLAN)

@@ -135,6 +135,9 @@ class Runs(CommandLineCase):
         code, out, _ = self.main("--demo", TASK, "--max-steps", "1", environ=environ)
         self.assertEqual((code, self.records()[0]["task"]), (1, TASK))
         self.assertIn("Not completed within 1 turn.", out)
+        code, _, error = self.main("--demo", "--area", "-99,-5,200,200")  # of a monitor at the left
+        self.assertEqual(code, 2)
+        self.assertIn("The area -99,-5,200,200 is not inside the screen 0,0,1280,720", error)
         code, out, _ = self.main("--demo", "--area", "10,28,1020,687")  # as a refusal says
         self.assertEqual(code, 0, out)
 

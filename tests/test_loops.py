@@ -170,6 +170,18 @@ class Contract:
         if agent.PROFILES[self.profile].loop != "chat":  # there it stays a part of what was said
             self.assertNotIn("green one", str(trial.requests[2:]))
 
+    def test_what_the_person_says_is_told_until_a_reply_can_be_used(self) -> None:
+        """Else an act would come from a model that has never heard of it."""
+        if agent.PROFILES[self.profile].loop == "chat":
+            return  # there words alone are a reply
+        lost = 1 if self.profile == "story" else 4  # more than a turn's corrections
+        trial = self.saying(*[WORDS] * lost, CLICK[self.profile], max_steps=4)
+        trial.hear("press the green one")
+        trial.run()
+        asked = [str(one) for one in trial.requests if role_of(one) == "executor"]
+        told = ["HINT FROM THE PERSON: press the green one" in one for one in asked]
+        self.assertEqual(told[: lost + 2], [True] * (lost + 1) + [False])
+
     def test_the_person_is_asked_at_most_three_times_and_the_answer_told(self) -> None:
         for answer in (r"C:\Bob's\a.txt", None):
             questions: list[str] = []

@@ -720,6 +720,23 @@ class Again(RecorderCase):
         point = agent.to_point(step.act.places[0], self.form.screen())
         self.assertTrue(moved.contains(point), point)
 
+    def test_what_another_window_covers_is_not_clicked_through_it(self) -> None:
+        self.form.front = MAIN
+        self.shown(self.hand.click("OK"))
+        toast = agent.Window(9, "News", "explorer.exe", Rect(150, 250, 300, 120))
+        dialog = replace(SAVE_AS, rect=toast.rect)
+        menu = replace(MAIN, handle=9, title="", class_name="#32768", rect=toast.rect)
+        for over, why in (
+            (toast, "'OK' (button) is covered by 'News'"),
+            (dialog, "'OK' (button) is covered by 'Save As'"),
+            (menu, ""),
+            (replace(toast, rect=Rect(0, 0, 150, 250)), ""),
+        ):
+            self.form.window_at = lambda point, over=over: (
+                over if over.rect.contains(point) else self.form.front
+            )
+            self.assertEqual(self.here()[1], why)
+
     def test_what_was_clicked_before_it_was_looked_at_is_not_done_again(self) -> None:
         self.late_ms = 100
         self.shown(self.hand.undoes("OK"))
@@ -846,6 +863,22 @@ class Again(RecorderCase):
         (otto,) = replace(self.way, steps=[step]).filled({"name": "Otto"}).steps
         for title, is_of in (("Customer Otto", True), ("Customer Anna", False)):
             self.assertEqual(otto.is_of(replace(SAVE_AS, title=title)), is_of)
+
+    def test_a_value_that_was_the_example_of_another_one_stays_in_a_title(self) -> None:
+        hand = self.hand
+        self.shown(
+            hand.click("Name:"), hand.type("Ann"), hand.click("City:"), hand.type("Annaberg")
+        )
+        steps, _ = self.place()
+        place = replace(steps[0].place, title="Ann (x) to Annaberg")
+        steps = [
+            replace(step, place=place, value=name)
+            for step, name in zip(steps, ("who", "to"), strict=True)
+        ]
+        examples = replace(self.way, steps=steps).examples
+        self.assertEqual(examples, {"who": "Ann", "to": "Annaberg"})
+        way = replace(self.way, steps=steps).filled({"who": "Annaberg", "to": r"\1 Ann"})
+        self.assertEqual({step.place.title for step in way.steps}, {r"Annaberg (x) to \1 Ann"})
 
     def test_a_value_stands_in_each_step_that_has_its_name_and_a_secret_is_none(self) -> None:
         hand = self.hand

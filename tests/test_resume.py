@@ -327,6 +327,20 @@ class Housekeeping(CommandLineCase):
         self.real_run(mb=2)
         self.assertEqual(self.left(), ["run_0005"])
 
+    def test_a_run_that_another_program_still_has_stays_though_its_task_is_over(self) -> None:
+        """A server waits in it for the next call, or a prompt for the next task."""
+        for over in (BEGIN + TURN + END, BEGIN):
+            root = self.make("run_0001", "run_0002", size=1 << 20, journal=over)
+            held = agent.ExecutionLogger(agent.Config(dump_dir=str(root)), old=root / "run_0001")
+            self.make("run_0001", size=1 << 20, journal=over)  # for a day nobody wrote there
+            self.real_run(mb=1)
+            self.assertEqual(self.left()[0], "run_0001")
+            self.assertNotIn("run_0002", self.left())
+            held.close()
+            self.real_run(mb=1)
+            self.assertNotIn("run_0001", self.left())
+            shutil.rmtree(root)
+
     def test_a_run_beyond_the_size_keeps_no_further_pictures(self) -> None:
         config = agent.Config(dump_dir=str(self.folder / "dumps"), keep_megabytes=1)
         logger = agent.ExecutionLogger(config)

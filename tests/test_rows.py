@@ -380,6 +380,18 @@ class Tables(RowsCase):
         told = "column 'column number 19' is missing; column 'colum number 19' is one too many."
         self.assertIn(f"wide.csv cannot be used: {told}", err)
 
+    def test_a_column_of_any_language_is_named_in_words(self) -> None:
+        path = self.folder / "t.csv"
+        for name in ("ชื่อ", "कीमत", "Größe", "gro\u0308ße der Schuhe", "tên khách", "名前"):
+            path.write_text(f"{name.title()}\n" + "x" * 4000, "utf-8")
+            with desktop_of_main(lambda _: self.book):
+                _, _, err = self.main(f"Enter {{{name}}}", "--rows", str(path))
+            self.assertIn(f"row 1, {name}: it is longer", err)
+        path.write_text("größe\n" + "x" * 4000, "utf-8")
+        with desktop_of_main(lambda _: self.book):
+            _, _, err = self.main("Enter {gro\u0308ße}", "--rows", str(path))
+        self.assertIn("it is longer", err, "however its letters are composed")
+
 
 class Entering(RowsCase):
     """Each row is entered once, and what came of it is true by the form's own list."""

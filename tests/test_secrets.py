@@ -249,6 +249,33 @@ class Blanking(EngineCase):
         windows[0] = replace(windows[0], handle=3)
         self.assertEqual(shown(), b"\xff\xff\xff")
 
+    def test_it_stays_grey_where_its_window_gets_another_size(self) -> None:
+        """A form may hang at the left, at the right, or stand in the middle; or its scale is another one."""
+        small, large, box = (
+            agent.Rect(10, 4, 20, 12),
+            agent.Rect(0, 0, 60, 36),
+            agent.Rect(15, 8, 6, 2),
+        )
+        for then, now, places in (
+            (small, large, [(5, 4), (45, 28), (25, 16), (15, 12)]),
+            (large, small, [(20, 12), (15, 8)]),
+            (small, small.moved(-5, 9), [(10, 17)]),
+            (small, agent.Rect(0, 0, 0, 0), []),  # it is on another desktop of Windows
+        ):
+            trial = self.trial(lambda request: text("-"), screen_capture_h=36)
+            desktop = trial.desktop
+            desktop.glance = lambda area, w, h: bytes((1, 2, 3, 0)) + bytes(w * h * 4 - 4)
+            desktop.window = lambda handle, now=now: agent.Window(handle, "Login", rect=now)
+            secret = agent.SecretRecord(place=1, handle=1, window=then, box=box)
+            trial.engine.eyes.secrets[1] = secret
+            frame = trial.look(1).frame
+            for left, top in places:
+                for x, y in ((left, top), (left + box.width - 1, top + box.height - 1)):
+                    at = (y * frame.width + x) * 4
+                    self.assertEqual(frame.pixels[at : at + 3], b"\x80\x80\x80", (now, x, y))
+            grey = frame.pixels.count(b"\x80\x80\x80")
+            self.assertEqual(grey > 0, bool(places), "else nothing hides what is there")
+
     def test_where_no_window_has_the_keyboard_it_is_not_typed(self) -> None:
         trial, _, deed = self.typed()
         self.assertEqual((deed.refused, trial.desktop.inputs), ("no_field", []))

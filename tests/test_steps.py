@@ -190,6 +190,27 @@ class ACloserLook(EngineCase):
         clicked = act("click", element_name="it", position=[500, 500])
         self.assertTrue(trial.perform(clicked, look, 1).changed)
 
+    def test_an_act_on_a_picture_of_another_size_changed_what_can_be_seen_to_change(self) -> None:
+        """A way's pictures have the size that they had then, whatever it is for the model now."""
+
+        class Moved(Targets):
+            top = 20
+
+            def button(self, name: str, down: bool) -> None:
+                self.target = Rect(20, self.top, 40, 40)
+
+        for size in (agent.Size(320, 180), agent.Size(1000, 562)):
+            for top, moves in ((20, False), (90, True)):
+                trial = self.trial(lambda request: PLAN, area="0,0,640,360")
+                trial.desktop = Moved(trial.clock)
+                trial.desktop.target = Rect(20, 20, 40, 40)
+                trial.desktop.top = top
+                trial.engine.eyes.zoom(None, size)
+                look = trial.look(1)
+                self.assertEqual(look.frame.rect[2:], size)
+                deed = trial.perform(act("click", element_name="it", position=[500, 500]), look, 1)
+                self.assertEqual((deed.changed, deed.new), (moves, moves), size)
+
 
 class WhereTheMouseIs(EngineCase):
     def test_what_is_done_there_neither_moves_the_mouse_nor_aims_at_its_place(self) -> None:

@@ -64,6 +64,7 @@ class Field:
     unread: bool = False
     keeps_focus: bool = False  # a click on it leaves the keyboard where it is
     entries: tuple[str, ...] = ()  # of a list
+    entry: int = 0  # of these, the one that it stands at
     hides: bool = False  # as a field of a password does
     greyed: bool = False
     id: str = ""
@@ -96,8 +97,8 @@ class Field:
         size = len(value)
         line = value.rfind("\n", 0, self.at[1]) + 1
         if self.entries and keys in ("home", "down"):
-            at = self.entries.index(value) + 1 if keys == "down" else 0
-            self.value = self.entries[min(at, len(self.entries) - 1)]
+            self.entry = min(self.entry + 1, len(self.entries) - 1) if keys == "down" else 0
+            self.value = self.entries[self.entry]
         elif keys == "ctrl+a" and not self.classic:
             self.at = (0, size)
         elif keys in self.keys:
@@ -408,7 +409,7 @@ class WhereItGoes(TypingCase):
         for city, refused, keys in (
             ("Basel", "", ["alt+up", "home"]),
             ("Olten", "", ["alt+up", "home", "down", "down"]),
-            ("Ber", "no_entry", ["alt+up", "home", "down", "down", "down"]),
+            ("Ber", "no_entry", ["alt+up", "home", "down", "down", "down", "down"]),
         ):
             trial = self.trial(lambda request: PLAN, confirm="never")
             field = Field("City:", CITY, "Bern", "combo box", fixed=True, entries=cities)
@@ -418,6 +419,25 @@ class WhereItGoes(TypingCase):
             self.assertEqual((deed.refused, desktop.log), (refused, keys), deed.result)
             self.assertEqual(field.value, city if not refused else "Olten")
         self.assertIn("'City:' (combo box) has no entry \"Ber\"", deed.result)
+
+    def test_an_entry_behind_one_that_stands_twice_in_its_list_is_chosen_too(self) -> None:
+        for countries, refused in (
+            (("Malta", "Chad", "Cuba", "Malta", "Oman"), ""),  # the usual ones come first
+            (("Chad", "Malta", "Malta", "Oman"), ""),
+            (("Chad", "Malta") * 50, "no_entry"),  # as it is where what is last leads to the first
+        ):
+            trial = self.trial(lambda request: PLAN, confirm="never")
+            field = Field("Land:", CITY, "Chad", "combo box", fixed=True, entries=countries)
+            desktop = trial.desktop = Fields(trial.clock, [field], PLAIN)
+            typed = act("type_text", text="Oman", element_name="Land", position=ON_CITY)
+            deed = trial.perform(replace(typed, way=1), trial.look())
+            self.assertEqual((deed.refused, field.value == "Oman"), (refused, not refused))
+            self.assertLess(len(desktop.log), 8)
+            self.assertEqual(deed.result.count("down"), 1, "all that were passed are not told")
+        dry = self.trial(lambda request: PLAN, dry_run=True)
+        dry.desktop = Fields(dry.clock, [field], PLAIN)
+        deed = dry.perform(replace(typed, way=1), dry.look())
+        self.assertEqual((deed.became, deed.refused), ("dry", ""), deed.result)
 
     def test_what_certainly_takes_no_text_gets_none_without_a_click_either(self) -> None:
         for role in ("button", "checkbox", "tab", "link"):
