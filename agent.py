@@ -9276,7 +9276,10 @@ def take_hotkey(api: Win32, number: int, name: str, config: Config) -> tuple[str
 
 
 def _watch(
-    api: Win32, actuator: Actuator, leave: threading.Event, ready: SimpleQueue[list[str]]
+    api: Win32,
+    actuator: Actuator,
+    leave: threading.Event,
+    ready: SimpleQueue[list[tuple[str, str]]],
 ) -> None:
     # It polls, since GetMessage would block. Once it watches it gives what to tell of the hotkeys.
     stop = actuator.stop
@@ -9287,17 +9290,17 @@ def _watch(
         # The look makes the thread's message queue, without which Wine freezes at a hotkey.
         api.PeekMessageW(byref(message), None, 0, 0, PM_NOREMOVE)
         # Windows frees the hotkeys when the thread ends.
-        hotkeys = {}
-        notes = []
-        for number, name in enumerate(HOTKEYS):
-            hotkeys[name], note = take_hotkey(api, number, name, actuator.config)
-            notes.append(note)
-        if not hotkeys["stop_hotkey"]:
-            stop.set(notes[0].rstrip("."))
-        ready.put(notes)
+        hotkeys = {
+            name: take_hotkey(api, number, name, actuator.config)
+            for number, name in enumerate(HOTKEYS)
+        }
+        chord, note = hotkeys["stop_hotkey"]
+        if not chord:
+            stop.set(note.rstrip("."))
+        ready.put([*hotkeys.values()])
         while not leave.wait(WATCH_PAUSE_S):
             while api.PeekMessageW(byref(message), None, WM_HOTKEY, WM_HOTKEY, PM_REMOVE):
-                name, chord = [*hotkeys.items()][message.wParam]
+                name, (chord, _) = [*hotkeys.items()][message.wParam]
                 if name == "stop_hotkey":
                     stop.set(chord)
                 elif name == "pause_hotkey" and stop.paused not in ("", IN_USE):
@@ -9351,16 +9354,16 @@ def close_button(api: Win32, stop: Stop) -> Iterator[None]:
 
 
 @contextmanager
-def watched(api: Win32, actuator: Actuator) -> Iterator[list[str]]:
-    """Waits for the hotkeys, and yields what to tell of them; Stopped if none can stop."""
+def watched(api: Win32, actuator: Actuator) -> Iterator[list[tuple[str, str]]]:
+    """Waits for the hotkeys, and yields each with what to tell of it; Stopped if none can stop."""
     leave = threading.Event()
-    ready = SimpleQueue[list[str]]()
+    ready = SimpleQueue[list[tuple[str, str]]]()
     thread = threading.Thread(target=_watch, args=(api, actuator, leave, ready), daemon=True)
     thread.start()
-    notes = ready.get()
+    hotkeys = ready.get()
     try:
         actuator.stop.check()
-        yield notes
+        yield hotkeys
     finally:
         leave.set()
         thread.join()
@@ -22007,18 +22010,20 @@ def show_once(recorder: Recorder, terminal: Terminal) -> None:
     eyes = recorder.eyes
     desktop = eyes.desktop
     config = eyes.actuator.config
-    ends = config.stop_hotkey.title()
+    hotkeys = [(config.stop_hotkey, ""), (config.pause_hotkey, "")]
     with ExitStack() as undo:
         if isinstance(desktop, WindowsDesktop):
             listen = undo.enter_context(listening(desktop.api))
             ticks = desktop.api.GetTickCount
-            hotkeys = watched(desktop.api, eyes.actuator)
-            for note in filter(None, undo.enter_context(hotkeys)):
-                terminal.say(note)
+            hotkeys = undo.enter_context(watched(desktop.api, eyes.actuator))
         else:
             listen = partial(next, demo_hand(eyes), ())
             ticks = partial(ticks_of, eyes.clock)
-        terminal.say(KEPT_HERE.format(eyes.logger.folder, ends, config.pause_hotkey.title()), 0)
+        for _, note in hotkeys:
+            if note:
+                terminal.say(note)
+        ends, pauses = (chord.title() or "nothing" for chord, _ in hotkeys)
+        terminal.say(KEPT_HERE.format(eyes.logger.folder, ends, pauses), 0)
         recorder.controls.wait_for_answer(eyes.clock)
         for number in range(COUNT_S, 0, -1):
             terminal.say(f"{number} ...", 0)
@@ -23681,7 +23686,7 @@ def run_task(
     actuator.person = person
     run = made_run(profile, server, model, grammar, actuator, logger, corrected, way)
     if isinstance(desktop, WindowsDesktop):
-        news += undo.enter_context(watched(desktop.api, actuator))
+        news += [note for _, note in undo.enter_context(watched(desktop.api, actuator))]
     if options.panel:
         open_panel(run, stats, person, undo)
     if config.described:
