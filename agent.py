@@ -20989,6 +20989,18 @@ def row_width() -> int:
     return max(COLUMNS_LEAST, shutil.get_terminal_size().columns - 1)
 
 
+def in_columns(line: str) -> str:
+    """Breaks a line between words where the terminal ends, each part under its last column."""
+    hang = re.match(r" *(?:\S.{0,24}?  +)?", line)
+    return textwrap.fill(
+        line,
+        row_width(),
+        subsequent_indent=" " * (hang.end() if hang else 0),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
 def plain_backslashes(text: str) -> str:
     # As the person knows a path; logs and models have each backslash twice.
     return text.replace("\\\\", "\\")
@@ -22129,7 +22141,11 @@ def keep_recording(recorder: Recorder, terminal: Terminal) -> tuple[Kept | None,
     for number, step in enumerate(recorder.steps, 1):
         name = names.get(number)
         if name is None:
-            in_run(logger.folder, step.look.screenshot).unlink(missing_ok=True)
+            picture = logger.folder / step.look.screenshot
+            try:
+                patiently(partial(picture.unlink, missing_ok=True))
+            except OSError as error:
+                terminal.say(f"{picture} cannot be deleted: {error.strerror}; do so by hand.", 0)
             continue
         logger.turn = number
         step.write(logger, name)
@@ -23077,17 +23093,18 @@ def refuse_idle_words(options: Namespace) -> None:
 def read_config(
     options: Namespace, environ: Mapping[str, str] = os.environ, recorded: Mapping[str, Any] = {}
 ) -> Config:
-    """Defaults <- profile <- described <- file <- recorded <- environment <- command line.
+    """Defaults <- profile <- kept <- described <- file <- recorded <- environment <- command line.
 
     Raises ConfigError naming the layer.
     """
-    # `recorded` is that of a run that is repeated.
+    # `recorded` is that of a run that is repeated, `options.kept` of one that is resumed.
     if options.profile not in PROFILES:
         raise ConfigError(
             f"There is no profile {options.profile[:60]!r}; there are {', '.join(PROFILES)}."
         )
     layers = {
         f"profile {options.profile}": PROFILES[options.profile].settings,
+        "record of the run": vars(options).get("kept", {}),
         "description": {},  # the layers above decide whether it is laid
     }
     if options.config:
@@ -23170,8 +23187,15 @@ def forget(name: str, root: Path) -> str:
     """Deletes the recordings of that name, and says how many; raises ConfigError for none."""
     gone = 0
     for folder, journal in runs_of_task(root, name):
-        if run_of(journal, folder).model == BY_HAND:
-            shutil.rmtree(folder)
+        if vars(journal.records[0])["model"] == BY_HAND:
+            try:
+                patiently(partial(shutil.rmtree, folder))
+            except OSError as error:
+                shutil.rmtree(folder, ignore_errors=True)  # all else
+                raise ConfigError(
+                    f"{folder} cannot be deleted whole: {error.strerror}; close what has it open,"
+                    " then delete the folder."
+                ) from None
             gone += 1
     if not gone:
         raise ConfigError(f"There is no recording {name[:60]!r}; --runs lists them.")
@@ -23471,6 +23495,10 @@ MCP_PROFILE = Profile(
 SUCCESSES = [kind for kind, ending in OUTCOMES.items() if ending.tone == "good"]
 
 
+# What kept a run from harm does so when it goes on, too, unless something else is said.
+GUARDS = "area dry_run blocked_keys blocked_windows allowed_windows confirm risky_words".split()
+
+
 def old_run(options: Namespace, config: Config) -> tuple[Path | None, Way | None]:
     """Returns the run that is gone on with, or the acts to repeat; `options` get its task."""
     repeats = options.replay is not None
@@ -23485,12 +23513,14 @@ def old_run(options: Namespace, config: Config) -> tuple[Path | None, Way | None
     fault = ""
     if run.profile not in PROFILES or not run.task:
         fault = "cannot be used: the record of its task is damaged"
+    elif run.model == BY_HAND and not repeats:
+        fault = "was shown by hand, which --again does"
+    elif (folder / RESULTS_FILE).exists():
+        fault = "did the rows of a table: the same command again goes on with them"
     elif not (repeats or options.task) and outcome in SUCCESSES:
         fault = f"was {outcome}; give it a next task with --task"
     elif options.demo and not drawn:
         fault = "was done on a real desktop; leave out --demo"
-    elif (folder / RESULTS_FILE).exists():
-        fault = "did the rows of a table: the same command again goes on with them"
     if fault:
         raise ConfigError(f"{folder.name} {fault}.")
     by_client = run.by_client and not options.task
@@ -23508,20 +23538,11 @@ def old_run(options: Namespace, config: Config) -> tuple[Path | None, Way | None
     if lacking:
         given = " ".join(f"--secret {name}" for name in lacking)
         raise ConfigError(f"{folder.name} typed what has to stay hidden: give {given} again.")
-    options.profile = run.profile
+    kept = {name: run.config[name] for name in GUARDS if name in run.config}
+    if kept.get("confirm") == "never":  # nothing is permitted by what a record says
+        del kept["confirm"]
+    vars(options).update(profile=run.profile, kept=kept)
     return folder, None
-
-
-def in_columns(line: str) -> str:
-    """Breaks a line between words where the terminal ends, each part under its last column."""
-    hang = re.match(r" *(?:\S.{0,24}?  +)?", line)
-    return textwrap.fill(
-        line,
-        row_width(),
-        subsequent_indent=" " * (hang.end() if hang else 0),
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
 
 
 def start(options: Namespace, stop: Stop) -> int:
@@ -23584,7 +23605,7 @@ def teach(options: Namespace, config: Config, actuator: Actuator, terminal: Term
             kept, given = keep_recording(recorder, terminal)
         if not kept[0]:
             logger.close()
-            shutil.rmtree(logger.folder)
+            shutil.rmtree(logger.folder, ignore_errors=True)
             terminal.say("Nothing was shown, so nothing is kept.", 0)
             return 1
         again = f'python agent.py --again "{options.teach}"{given}'
