@@ -21188,7 +21188,8 @@ class Terminal:
             return None
         # Never with the values that were shown.
         values = {
-            name: self.ask(f"{name}, then {text!r:.60}:") for name, text in way.examples.items()
+            name: self.ask(f"{name}, then {in_quotes(text, 60)}:")
+            for name, text in way.examples.items()
         }
         return with_values(way, values) if all(values.values()) else None
 
@@ -22455,7 +22456,7 @@ def write_results(run: Run, table: Table) -> None:
         try:
             new = in_run(path.parent, f"{path.name}.new")
             with new.open("wb") as stream:
-                stream.write(text.getvalue().encode("utf-8-sig"))
+                stream.write(text.getvalue().encode("utf-8-sig", "backslashreplace"))
                 stream.flush()
                 os.fsync(stream.fileno())
             patiently(partial(new.replace, path))
@@ -23416,7 +23417,7 @@ def list_runs(root: Path) -> Iterator[str]:
             folder.name,
             day_and_time(journal.records[0]),
             "by hand" if run.model == BY_HAND else run.profile,  # shown by a person
-            getattr(last, "outcome", "unfinished"),
+            last.outcome if isinstance(last, EndRecord) else "unfinished",
             max(record.turn for record in journal.records),
             f"{seconds:.1f} s",
             "; then ".join(cut(task, 60) for task in tasks),
@@ -23954,7 +23955,9 @@ def tell_end(run: Run, person: Person, stats: Stats, outcome: Outcome) -> None:
         said += ", but not all was allowed"
     end = f"{said}: {outcome.text}"
     again = ""
-    if ending.goes_on and run.session.has_model:
+    if ending.goes_on and isinstance(run.way, Table):
+        again = " The same command again goes on with the rows."
+    elif ending.goes_on and run.session.has_model and not (logger.folder / RESULTS_FILE).exists():
         again = f" To go on: python agent.py --resume {logger.folder.name.removeprefix('run_')}"
     lines = [end + again, *(f"  not allowed: {refused}" for refused in progress.refusals)]
     lines += [f"  check {number} {ruling}" for number, ruling in enumerate(outcome.checks, 1)]
