@@ -21334,9 +21334,10 @@ def read_secrets(names: Sequence[str], key: str = "") -> Secrets:
             raise ConfigError(f"--secret {name}: {fault}")
         values[name] = value
         if len(value) < SECRET_CHARS_SAFE:
-            say(
+            print(  # not where a client waits for JSON
                 f"warning: --secret {name} has fewer than {SECRET_CHARS_SAFE} characters:"
-                " it is hidden as a whole word only, and can be guessed."
+                " it is hidden as a whole word only, and can be guessed.",
+                file=sys.stderr,
             )
     return Secrets(values, {} if why_not_hidden(key) else {"LMSTUDIO_API_KEY": key})
 
@@ -22987,10 +22988,10 @@ SHORT_NAMES = {
 ONE_OF = """words task scenario check scenarios runs stats report replay manifest mcp print_config
 words scenario check resume scenarios runs stats report replay manifest mcp print_config
 quiet verbose
-profile resume
-panel check runs stats report mcp
+profile resume print_config
+panel check runs stats report mcp teach forget
 secret check runs stats report
-dry_run check runs stats report
+dry_run check runs stats report forget
 again dry_run
 rows dry_run
 rows check resume runs stats report replay mcp teach forget scenario
@@ -23239,10 +23240,11 @@ def schedule_line(at: str, arguments: Iterable[str], task: str) -> str:
     folder = os.getcwd()
     program = (sys.executable, os.path.abspath(__file__))
     for part in (folder, *program, *words):
-        if re.search(r'["&|<>^]|\\\Z|%.*%', part):
+        if re.search(r'["&|<>^\n]|\\\Z|%.*%', part):
             raise ConfigError(
-                f"--schedule: {plain_line(part, 60)} has a quote, &, |, <, >, ^ or two %, or ends"
-                " in a backslash, which cannot be quoted for Windows: say it without."
+                f"--schedule: {plain_line(part, 60)} has a quote, a line break, &, |, <, >, ^ or"
+                " two %, or ends in a backslash, which cannot be quoted for Windows:"
+                " say it without."
             )
     command = f'cmd /c cd /d "{folder}" && ' + " ".join(f'"{part}"' for part in (*program, *words))
     if len(command) > SCHEDULE_MOST:
@@ -23256,7 +23258,8 @@ def schedule_line(at: str, arguments: Iterable[str], task: str) -> str:
     name = f"agent.py {at.replace(':', '.')} {letters}"
     return (
         f'schtasks /Create /SC DAILY /ST {at} /TN "{name}" /TR "{command}"'
-        "\nThe desktop has to be logged in and not locked at that time."
+        "\nEnter that line in a Command Prompt (cmd), since PowerShell reads its quotes otherwise."
+        " The desktop has to be logged in and not locked at that time."
     )
 
 
@@ -23325,7 +23328,7 @@ CLIENT_CONFIG = """LM Studio (mcp.json) and Claude Desktop (claude_desktop_confi
 {{"mcpServers": {{"desktop": {{"command": {0}, "args": {1}}}}}}}
 VS Code (.vscode/mcp.json):
 {{"servers": {{"desktop": {{"type": "stdio", "command": {0}, "args": {1}}}}}}}"""
-CLIENT_WINDOWS = "blocked_windows=LM Studio.exe; Claude.exe; Code.exe"
+CLIENT_WINDOWS = "LM Studio.exe; Claude.exe; Code.exe"
 
 
 def look_back(options: Namespace) -> Iterator[str]:
@@ -23351,17 +23354,19 @@ def look_back(options: Namespace) -> Iterator[str]:
         config = read_config(options)
         root = Path(config.dump_dir)
         if options.print_config:
-            settings = [f"dump_dir={root.absolute()}", "--set", CLIENT_WINDOWS]
-            arguments = json.dumps([__file__, "--mcp", "--set", *settings])
-            yield CLIENT_CONFIG.format(json.dumps(sys.executable), arguments)
+            blocked = "; ".join(filter(None, [config.blocked_windows, CLIENT_WINDOWS]))
+            ours = replace(config, dump_dir=str(root.absolute()), blocked_windows=blocked)
+            words = [__file__, "--mcp", *(f"--secret={name}" for name in options.secret)]
+            for name, value in sorted(vars(ours).items() - vars(Config()).items()):
+                words += ["--set", f"{name}={value}"]
+            yield CLIENT_CONFIG.format(json.dumps(sys.executable), json.dumps(words))
         elif options.runs:
             yield from list_runs(root)
         elif options.forget:
             yield forget(options.forget, root)
         elif options.scenarios:
             for profile in PROFILES:
-                rows = scenarios_of(profile, config.scenarios_file)
-                for at, (name, task) in enumerate(rows, 1):
+                for at, (name, task) in enumerate(scenarios_of(profile, config.scenarios_file), 1):
                     yield f"{profile:<10}{at:>2}  {name}: {cut(task, 300)}"
         elif options.stats is not None:
             folder = find_run(root, options.stats)
@@ -23377,9 +23382,8 @@ def look_back(options: Namespace) -> Iterator[str]:
                 raise ConfigError("--report takes a run and the name of one file, if any.")
             folder = find_run(root, name)
             yield from read_journal(folder).left_out
-            text = report_text(folder, pictures=bool(files))
             target = Path(*files) if files else folder / "report.html"
-            yield write_text(target, text, "x" if files else "w")
+            yield write_text(target, report_text(folder, bool(files)), "x" if files else "w")
             if options.open:
                 show_in_browser(target.absolute().as_uri())
         elif options.replay is not None and config.dry_run:
@@ -23789,12 +23793,14 @@ def own_desktop(actuator: Actuator, undo: ExitStack) -> None:
         if sys.platform == "win32":  # the console of a demo can be closed, too
             undo.enter_context(close_button(load_win32(), actuator.stop))
         return
-    mutex = desktop.api.CreateMutexW(None, False, "Local\\agent.py")
+    other = "Another agent.py works on this desktop; wait until it is done, or stop it."
+    try:
+        mutex = desktop.api.CreateMutexW(None, False, "Local\\agent.py")
+    except Win32Error as error:  # it is that of a program with other rights
+        raise ConfigError(f"{other} {error}") from None
     undo.callback(desktop.api.CloseHandle, mutex)
     if desktop.api.WaitForSingleObject(mutex, 0) == WAIT_TIMEOUT:
-        raise ConfigError(
-            "Another agent.py works on this desktop; wait until it is done, or stop it."
-        )
+        raise ConfigError(other)
     undo.callback(desktop.api.ReleaseMutex, mutex)
     # While something is selected all that prints waits, and Ctrl+C copies instead of stopping.
     flags = ENABLE_EXTENDED_FLAGS, ENABLE_QUICK_EDIT_MODE

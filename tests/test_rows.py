@@ -1703,6 +1703,7 @@ class Words(RowsCase):
         self.assertEqual(code, 0)
         line = out.splitlines()[0]  # in one piece, however wide the terminal is
         self.assertIn("schtasks /Create /SC DAILY /ST 07:30", line)
+        self.assertIn("Enter that line in a Command Prompt (cmd)", out.splitlines()[1])
         self.assertIn(f'\\"--again\\" \\"{TASK}\\" \\"--rows\\" \\"c.csv\\""', line)
         self.assertNotIn("--schedule", line)
         _, out, _ = self.main("--schedule=06:30", "--again", TASK, "--schedule", "07:30")
