@@ -325,7 +325,6 @@ class Given(CommandLineCase):
             self.assertIn(words, err)
             self.assertLessEqual(len(err.splitlines()), 3)
 
-
     def test_an_agent_of_somebody_with_other_rights_is_told_as_any_other_one(self) -> None:
         world = FakeWin32()
         world.arm(names={"CreateMutexW"})  # as Windows refuses what an administrator's program made

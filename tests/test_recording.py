@@ -1095,14 +1095,20 @@ class CommandLine(CommandLineCase):
 
     def test_what_cannot_be_deleted_is_told(self) -> None:
         """As where somebody looks at a picture, or it is scanned."""
-        real = os.unlink
 
-        def unlink(path: Any, **how: Any) -> None:
-            if str(path).endswith("turn_0002.png"):
-                raise PermissionError(errno.EACCES, "Permission denied")
-            real(path, **how)
+        def refusing(real: Any) -> Any:
+            def unlink(path: Any, **how: Any) -> None:
+                if str(path).endswith("turn_0002.png"):
+                    raise PermissionError(errno.EACCES, "Permission denied")
+                real(path, **how)
 
-        with mock.patch("os.unlink", unlink), mock.patch("time.sleep"):
+            return unlink
+
+        with (
+            mock.patch("os.unlink", refusing(os.unlink)),
+            mock.patch.object(Path, "unlink", refusing(Path.unlink)),  # which has its own in 3.10
+            mock.patch("time.sleep"),
+        ):
             with person_at_main(self.types("2", "", "")) as keyboard:
                 code, out, err = self.main("--teach", "write", "--demo", stdin=keyboard)
                 keyboard.end()
