@@ -23602,16 +23602,19 @@ def teach(options: Namespace, config: Config, actuator: Actuator, terminal: Term
             RunRecord(__version__, options.profile, BY_HAND, options.teach, config=settings)
         )
         kept: Kept | None = None
-        while kept is None:
-            hands = Actuator(
-                actuator.desktop, config, terminal.clock, Stop(), secrets=actuator.secrets
-            )
-            recorder = Recorder(Eyes(hands, logger), ControlCheck(hands), terminal.say)
-            kept, given = keep_recording(recorder, terminal)
+        try:
+            while kept is None:
+                hands = Actuator(
+                    actuator.desktop, config, terminal.clock, Stop(), secrets=actuator.secrets
+                )
+                recorder = Recorder(Eyes(hands, logger), ControlCheck(hands), terminal.say)
+                kept, given = keep_recording(recorder, terminal)
+        finally:
+            if not (kept and kept[0]):  # by Ctrl+C, too: what is not finished is of no use
+                logger.close()
+                shutil.rmtree(logger.folder, ignore_errors=True)
+                terminal.say("Nothing is kept of what was shown.", 0)
         if not kept[0]:
-            logger.close()
-            shutil.rmtree(logger.folder, ignore_errors=True)
-            terminal.say("Nothing was shown, so nothing is kept.", 0)
             return 1
         again = f'python agent.py --again "{options.teach}"{given}'
         terminal.say(f"Kept in {logger.folder}. Do it again: {again}", 0)

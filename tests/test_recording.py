@@ -1093,6 +1093,29 @@ class CommandLine(CommandLineCase):
         )
         self.assertFalse(self.run_folder().exists())
 
+    def test_a_recording_that_is_left_by_ctrl_c_leaves_no_pictures(self) -> None:
+        stops: list[agent.Stop] = []
+        moments = ["Recording.", "begins anew."]  # while it goes on, and at the first question
+
+        def types(out: str) -> None:
+            if moments[len(stops) - 1] in out and "   1  double click" in out:
+                stops[-1].set("Ctrl+C")
+
+        for _ in moments:
+            with person_at_main(types) as keyboard:
+                persons = agent.SystemClock
+
+                def clock(stop: agent.Stop, persons: Any = persons) -> Any:
+                    stops.append(stop)
+                    return persons(stop)
+
+                with seams.clock_of_main(clock):
+                    code, out, err = self.main("--teach", "write", "--demo", stdin=keyboard)
+                keyboard.end()
+            self.assertEqual((code, err), (130, "agent.py: Stopped: Ctrl+C.\n"), out)
+            self.assertIn("Nothing is kept of what was shown.", out)
+            self.assertEqual([*(self.folder / "dumps").iterdir()], [])
+
     def test_what_cannot_be_deleted_is_told(self) -> None:
         """As where somebody looks at a picture, or it is scanned."""
 
