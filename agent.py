@@ -9303,7 +9303,10 @@ def take_hotkey(api: Win32, number: int, name: str, config: Config) -> tuple[str
 
 
 def _watch(
-    api: Win32, actuator: Actuator, leave: threading.Event, ready: SimpleQueue[list[str]]
+    api: Win32,
+    actuator: Actuator,
+    leave: threading.Event,
+    ready: SimpleQueue[list[tuple[str, str]]],
 ) -> None:
     # It polls, since GetMessage would block. Once it watches it gives what to tell of the hotkeys.
     stop = actuator.stop
@@ -9314,17 +9317,17 @@ def _watch(
         # The look makes the thread's message queue, without which Wine freezes at a hotkey.
         api.PeekMessageW(byref(message), None, 0, 0, PM_NOREMOVE)
         # Windows frees the hotkeys when the thread ends.
-        hotkeys = {}
-        notes = []
-        for number, name in enumerate(HOTKEYS):
-            hotkeys[name], note = take_hotkey(api, number, name, actuator.config)
-            notes.append(note)
-        if not hotkeys["stop_hotkey"]:
-            stop.set(notes[0].rstrip("."))
-        ready.put(notes)
+        hotkeys = {
+            name: take_hotkey(api, number, name, actuator.config)
+            for number, name in enumerate(HOTKEYS)
+        }
+        chord, note = hotkeys["stop_hotkey"]
+        if not chord:
+            stop.set(note.rstrip("."))
+        ready.put([*hotkeys.values()])
         while not leave.wait(WATCH_PAUSE_S):
             while api.PeekMessageW(byref(message), None, WM_HOTKEY, WM_HOTKEY, PM_REMOVE):
-                name, chord = [*hotkeys.items()][message.wParam]
+                name, (chord, _) = [*hotkeys.items()][message.wParam]
                 if name == "stop_hotkey":
                     stop.set(chord)
                 elif name == "pause_hotkey" and stop.paused not in ("", IN_USE):
@@ -9378,16 +9381,16 @@ def close_button(api: Win32, stop: Stop) -> Iterator[None]:
 
 
 @contextmanager
-def watched(api: Win32, actuator: Actuator) -> Iterator[list[str]]:
-    """Waits for the hotkeys, and yields what to tell of them; Stopped if none can stop."""
+def watched(api: Win32, actuator: Actuator) -> Iterator[list[tuple[str, str]]]:
+    """Waits for the hotkeys, and yields each with what to tell of it; Stopped if none can stop."""
     leave = threading.Event()
-    ready = SimpleQueue[list[str]]()
+    ready = SimpleQueue[list[tuple[str, str]]]()
     thread = threading.Thread(target=_watch, args=(api, actuator, leave, ready), daemon=True)
     thread.start()
-    notes = ready.get()
+    hotkeys = ready.get()
     try:
         actuator.stop.check()
-        yield notes
+        yield hotkeys
     finally:
         leave.set()
         thread.join()
@@ -21057,6 +21060,18 @@ def row_width() -> int:
     return max(COLUMNS_LEAST, shutil.get_terminal_size().columns - 1)
 
 
+def in_columns(line: str) -> str:
+    """Breaks a line between words where the terminal ends, each part under its last column."""
+    hang = re.match(r" *(?:\S.{0,24}?  +)?", line)
+    return textwrap.fill(
+        line,
+        row_width(),
+        subsequent_indent=" " * (hang.end() if hang else 0),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
 def plain_backslashes(text: str) -> str:
     # As the person knows a path; logs and models have each backslash twice.
     return text.replace("\\\\", "\\")
@@ -21244,7 +21259,8 @@ class Terminal:
             return None
         # Never with the values that were shown.
         values = {
-            name: self.ask(f"{name}, then {text!r:.60}:") for name, text in way.examples.items()
+            name: self.ask(f"{name}, then {in_quotes(text, 60)}:")
+            for name, text in way.examples.items()
         }
         return with_values(way, values) if all(values.values()) else None
 
@@ -21389,9 +21405,10 @@ def read_secrets(names: Sequence[str], key: str = "") -> Secrets:
             raise ConfigError(f"--secret {name}: {fault}")
         values[name] = value
         if len(value) < SECRET_CHARS_SAFE:
-            say(
+            print(  # not where a client waits for JSON
                 f"warning: --secret {name} has fewer than {SECRET_CHARS_SAFE} characters:"
-                " it is hidden as a whole word only, and can be guessed."
+                " it is hidden as a whole word only, and can be guessed.",
+                file=sys.stderr,
             )
     return Secrets(values, {} if why_not_hidden(key) else {"LMSTUDIO_API_KEY": key})
 
@@ -22078,18 +22095,20 @@ def show_once(recorder: Recorder, terminal: Terminal) -> None:
     eyes = recorder.eyes
     desktop = eyes.desktop
     config = eyes.actuator.config
-    ends = config.stop_hotkey.title()
+    hotkeys = [(config.stop_hotkey, ""), (config.pause_hotkey, "")]
     with ExitStack() as undo:
         if isinstance(desktop, WindowsDesktop):
             listen = undo.enter_context(listening(desktop.api))
             ticks = desktop.api.GetTickCount
-            hotkeys = watched(desktop.api, eyes.actuator)
-            for note in filter(None, undo.enter_context(hotkeys)):
-                terminal.say(note)
+            hotkeys = undo.enter_context(watched(desktop.api, eyes.actuator))
         else:
             listen = partial(next, demo_hand(eyes), ())
             ticks = partial(ticks_of, eyes.clock)
-        terminal.say(KEPT_HERE.format(eyes.logger.folder, ends, config.pause_hotkey.title()), 0)
+        for _, note in hotkeys:
+            if note:
+                terminal.say(note)
+        ends, pauses = (chord.title() or "nothing" for chord, _ in hotkeys)
+        terminal.say(KEPT_HERE.format(eyes.logger.folder, ends, pauses), 0)
         recorder.controls.wait_for_answer(eyes.clock)
         for number in range(COUNT_S, 0, -1):
             terminal.say(f"{number} ...", 0)
@@ -22195,7 +22214,11 @@ def keep_recording(recorder: Recorder, terminal: Terminal) -> tuple[Kept | None,
     for number, step in enumerate(recorder.steps, 1):
         name = names.get(number)
         if name is None:
-            in_run(logger.folder, step.look.screenshot).unlink(missing_ok=True)
+            picture = logger.folder / step.look.screenshot
+            try:
+                patiently(partial(picture.unlink, missing_ok=True))
+            except OSError as error:
+                terminal.say(f"{picture} cannot be deleted: {error.strerror}; do so by hand.", 0)
             continue
         logger.turn = number
         step.write(logger, name)
@@ -22505,7 +22528,7 @@ def write_results(run: Run, table: Table) -> None:
         try:
             new = in_run(path.parent, f"{path.name}.new")
             with new.open("wb") as stream:
-                stream.write(text.getvalue().encode("utf-8-sig"))
+                stream.write(text.getvalue().encode("utf-8-sig", "backslashreplace"))
                 stream.flush()
                 os.fsync(stream.fileno())
             patiently(partial(new.replace, path))
@@ -23036,10 +23059,10 @@ SHORT_NAMES = {
 ONE_OF = """words task scenario check scenarios runs stats report replay manifest mcp print_config
 words scenario check resume scenarios runs stats report replay manifest mcp print_config
 quiet verbose
-profile resume
-panel check runs stats report mcp
+profile resume print_config
+panel check runs stats report mcp teach forget
 secret check runs stats report
-dry_run check runs stats report
+dry_run check runs stats report forget
 again dry_run
 rows dry_run
 rows check resume runs stats report replay mcp teach forget scenario
@@ -23145,17 +23168,18 @@ def refuse_idle_words(options: Namespace) -> None:
 def read_config(
     options: Namespace, environ: Mapping[str, str] = os.environ, recorded: Mapping[str, Any] = {}
 ) -> Config:
-    """Defaults <- profile <- described <- file <- recorded <- environment <- command line.
+    """Defaults <- profile <- kept <- described <- file <- recorded <- environment <- command line.
 
     Raises ConfigError naming the layer.
     """
-    # `recorded` is that of a run that is repeated.
+    # `recorded` is that of a run that is repeated, `options.kept` of one that is resumed.
     if options.profile not in PROFILES:
         raise ConfigError(
             f"There is no profile {options.profile[:60]!r}; there are {', '.join(PROFILES)}."
         )
     layers = {
         f"profile {options.profile}": PROFILES[options.profile].settings,
+        "record of the run": vars(options).get("kept", {}),
         "description": {},  # the layers above decide whether it is laid
     }
     if options.config:
@@ -23238,8 +23262,15 @@ def forget(name: str, root: Path) -> str:
     """Deletes the recordings of that name, and says how many; raises ConfigError for none."""
     gone = 0
     for folder, journal in runs_of_task(root, name):
-        if run_of(journal, folder).model == BY_HAND:
-            shutil.rmtree(folder)
+        if vars(journal.records[0])["model"] == BY_HAND:
+            try:
+                patiently(partial(shutil.rmtree, folder))
+            except OSError as error:
+                shutil.rmtree(folder, ignore_errors=True)  # all else
+                raise ConfigError(
+                    f"{folder} cannot be deleted whole: {error.strerror}; close what has it open,"
+                    " then delete the folder."
+                ) from None
             gone += 1
     if not gone:
         raise ConfigError(f"There is no recording {name[:60]!r}; --runs lists them.")
@@ -23282,10 +23313,11 @@ def schedule_line(at: str, arguments: Iterable[str], task: str) -> str:
     folder = os.getcwd()
     program = (sys.executable, os.path.abspath(__file__))
     for part in (folder, *program, *words):
-        if re.search(r'["&|<>^]|\\\Z|%.*%', part):
+        if re.search(r'["&|<>^\n]|\\\Z|%.*%', part):
             raise ConfigError(
-                f"--schedule: {plain_line(part, 60)} has a quote, &, |, <, >, ^ or two %, or ends"
-                " in a backslash, which cannot be quoted for Windows: say it without."
+                f"--schedule: {plain_line(part, 60)} has a quote, a line break, &, |, <, >, ^ or"
+                " two %, or ends in a backslash, which cannot be quoted for Windows:"
+                " say it without."
             )
     command = f'cmd /c cd /d "{folder}" && ' + " ".join(f'"{part}"' for part in (*program, *words))
     if len(command) > SCHEDULE_MOST:
@@ -23299,7 +23331,8 @@ def schedule_line(at: str, arguments: Iterable[str], task: str) -> str:
     name = f"agent.py {at.replace(':', '.')} {letters}"
     return (
         f'schtasks /Create /SC DAILY /ST {at} /TN "{name}" /TR "{command}"'
-        "\nThe desktop has to be logged in and not locked at that time."
+        "\nEnter that line in a Command Prompt (cmd), since PowerShell reads its quotes otherwise."
+        " The desktop has to be logged in and not locked at that time."
     )
 
 
@@ -23368,7 +23401,7 @@ CLIENT_CONFIG = """LM Studio (mcp.json) and Claude Desktop (claude_desktop_confi
 {{"mcpServers": {{"desktop": {{"command": {0}, "args": {1}}}}}}}
 VS Code (.vscode/mcp.json):
 {{"servers": {{"desktop": {{"type": "stdio", "command": {0}, "args": {1}}}}}}}"""
-CLIENT_WINDOWS = "blocked_windows=LM Studio.exe; Claude.exe; Code.exe"
+CLIENT_WINDOWS = "LM Studio.exe; Claude.exe; Code.exe"
 
 
 def look_back(options: Namespace) -> Iterator[str]:
@@ -23394,17 +23427,19 @@ def look_back(options: Namespace) -> Iterator[str]:
         config = read_config(options)
         root = Path(config.dump_dir)
         if options.print_config:
-            settings = [f"dump_dir={root.absolute()}", "--set", CLIENT_WINDOWS]
-            arguments = json.dumps([__file__, "--mcp", "--set", *settings])
-            yield CLIENT_CONFIG.format(json.dumps(sys.executable), arguments)
+            blocked = "; ".join(filter(None, [config.blocked_windows, CLIENT_WINDOWS]))
+            ours = replace(config, dump_dir=str(root.absolute()), blocked_windows=blocked)
+            words = [__file__, "--mcp", *(f"--secret={name}" for name in options.secret)]
+            for name, value in sorted(vars(ours).items() - vars(Config()).items()):
+                words += ["--set", f"{name}={value}"]
+            yield CLIENT_CONFIG.format(json.dumps(sys.executable), json.dumps(words))
         elif options.runs:
             yield from list_runs(root)
         elif options.forget:
             yield forget(options.forget, root)
         elif options.scenarios:
             for profile in PROFILES:
-                rows = scenarios_of(profile, config.scenarios_file)
-                for at, (name, task) in enumerate(rows, 1):
+                for at, (name, task) in enumerate(scenarios_of(profile, config.scenarios_file), 1):
                     yield f"{profile:<10}{at:>2}  {name}: {cut(task, 300)}"
         elif options.stats is not None:
             folder = find_run(root, options.stats)
@@ -23420,9 +23455,8 @@ def look_back(options: Namespace) -> Iterator[str]:
                 raise ConfigError("--report takes a run and the name of one file, if any.")
             folder = find_run(root, name)
             yield from read_journal(folder).left_out
-            text = report_text(folder, pictures=bool(files))
             target = Path(*files) if files else folder / "report.html"
-            yield write_text(target, text, "x" if files else "w")
+            yield write_text(target, report_text(folder, bool(files)), "x" if files else "w")
             if options.open:
                 show_in_browser(target.absolute().as_uri())
         elif options.replay is not None and config.dry_run:
@@ -23460,7 +23494,7 @@ def list_runs(root: Path) -> Iterator[str]:
             folder.name,
             day_and_time(journal.records[0]),
             "by hand" if run.model == BY_HAND else run.profile,  # shown by a person
-            getattr(last, "outcome", "unfinished"),
+            last.outcome if isinstance(last, EndRecord) else "unfinished",
             max(record.turn for record in journal.records),
             f"{seconds:.1f} s",
             "; then ".join(cut(task, 60) for task in tasks),
@@ -23539,6 +23573,10 @@ MCP_PROFILE = Profile(
 SUCCESSES = [kind for kind, ending in OUTCOMES.items() if ending.tone == "good"]
 
 
+# What kept a run from harm does so when it goes on, too, unless something else is said.
+GUARDS = "area dry_run blocked_keys blocked_windows allowed_windows confirm risky_words".split()
+
+
 def old_run(options: Namespace, config: Config) -> tuple[Path | None, Way | None]:
     """Returns the run that is gone on with, or the acts to repeat; `options` get its task."""
     repeats = options.replay is not None
@@ -23553,12 +23591,14 @@ def old_run(options: Namespace, config: Config) -> tuple[Path | None, Way | None
     fault = ""
     if run.profile not in PROFILES or not run.task:
         fault = "cannot be used: the record of its task is damaged"
+    elif run.model == BY_HAND and not repeats:
+        fault = "was shown by hand, which --again does"
+    elif (folder / RESULTS_FILE).exists():
+        fault = "did the rows of a table: the same command again goes on with them"
     elif not (repeats or options.task) and outcome in SUCCESSES:
         fault = f"was {outcome}; give it a next task with --task"
     elif options.demo and not drawn:
         fault = "was done on a real desktop; leave out --demo"
-    elif (folder / RESULTS_FILE).exists():
-        fault = "did the rows of a table: the same command again goes on with them"
     if fault:
         raise ConfigError(f"{folder.name} {fault}.")
     by_client = run.by_client and not options.task
@@ -23576,20 +23616,11 @@ def old_run(options: Namespace, config: Config) -> tuple[Path | None, Way | None
     if lacking:
         given = " ".join(f"--secret {name}" for name in lacking)
         raise ConfigError(f"{folder.name} typed what has to stay hidden: give {given} again.")
-    options.profile = run.profile
+    kept = {name: run.config[name] for name in GUARDS if name in run.config}
+    if kept.get("confirm") == "never":  # nothing is permitted by what a record says
+        del kept["confirm"]
+    vars(options).update(profile=run.profile, kept=kept)
     return folder, None
-
-
-def in_columns(line: str) -> str:
-    """Breaks a line between words where the terminal ends, each part under its last column."""
-    hang = re.match(r" *(?:\S.{0,24}?  +)?", line)
-    return textwrap.fill(
-        line,
-        row_width(),
-        subsequent_indent=" " * (hang.end() if hang else 0),
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
 
 
 def start(options: Namespace, stop: Stop) -> int:
@@ -23644,16 +23675,19 @@ def teach(options: Namespace, config: Config, actuator: Actuator, terminal: Term
             RunRecord(__version__, options.profile, BY_HAND, options.teach, config=settings)
         )
         kept: Kept | None = None
-        while kept is None:
-            hands = Actuator(
-                actuator.desktop, config, terminal.clock, Stop(), secrets=actuator.secrets
-            )
-            recorder = Recorder(Eyes(hands, logger), ControlCheck(hands), terminal.say)
-            kept, given = keep_recording(recorder, terminal)
+        try:
+            while kept is None:
+                hands = Actuator(
+                    actuator.desktop, config, terminal.clock, Stop(), secrets=actuator.secrets
+                )
+                recorder = Recorder(Eyes(hands, logger), ControlCheck(hands), terminal.say)
+                kept, given = keep_recording(recorder, terminal)
+        finally:
+            if not (kept and kept[0]):  # by Ctrl+C, too: what is not finished is of no use
+                logger.close()
+                shutil.rmtree(logger.folder, ignore_errors=True)
+                terminal.say("Nothing is kept of what was shown.", 0)
         if not kept[0]:
-            logger.close()
-            shutil.rmtree(logger.folder)
-            terminal.say("Nothing was shown, so nothing is kept.", 0)
             return 1
         again = f'python agent.py --again "{options.teach}"{given}'
         terminal.say(f"Kept in {logger.folder}. Do it again: {again}", 0)
@@ -23754,7 +23788,7 @@ def run_task(
     actuator.person = person
     run = made_run(profile, server, model, grammar, actuator, logger, corrected, way)
     if isinstance(desktop, WindowsDesktop):
-        news += undo.enter_context(watched(desktop.api, actuator))
+        news += [note for _, note in undo.enter_context(watched(desktop.api, actuator))]
     if options.panel:
         open_panel(run, stats, person, undo)
     if config.described:
@@ -23835,12 +23869,14 @@ def own_desktop(actuator: Actuator, undo: ExitStack) -> None:
         if sys.platform == "win32":  # the console of a demo can be closed, too
             undo.enter_context(close_button(load_win32(), actuator.stop))
         return
-    mutex = desktop.api.CreateMutexW(None, False, "Local\\agent.py")
+    other = "Another agent.py works on this desktop; wait until it is done, or stop it."
+    try:
+        mutex = desktop.api.CreateMutexW(None, False, "Local\\agent.py")
+    except Win32Error as error:  # it is that of a program with other rights
+        raise ConfigError(f"{other} {error}") from None
     undo.callback(desktop.api.CloseHandle, mutex)
     if desktop.api.WaitForSingleObject(mutex, 0) == WAIT_TIMEOUT:
-        raise ConfigError(
-            "Another agent.py works on this desktop; wait until it is done, or stop it."
-        )
+        raise ConfigError(other)
     undo.callback(desktop.api.ReleaseMutex, mutex)
     # While something is selected all that prints waits, and Ctrl+C copies instead of stopping.
     flags = ENABLE_EXTENDED_FLAGS, ENABLE_QUICK_EDIT_MODE
@@ -24002,7 +24038,9 @@ def tell_end(run: Run, person: Person, stats: Stats, outcome: Outcome) -> None:
         said += ", but not all was allowed"
     end = f"{said}: {outcome.text}"
     again = ""
-    if ending.goes_on and run.session.has_model:
+    if ending.goes_on and isinstance(run.way, Table):
+        again = " The same command again goes on with the rows."
+    elif ending.goes_on and run.session.has_model and not (logger.folder / RESULTS_FILE).exists():
         again = f" To go on: python agent.py --resume {logger.folder.name.removeprefix('run_')}"
         if outcome.kind == "max_steps":  # those before count
             again += f" --max-steps {2 * run.config.max_steps}"

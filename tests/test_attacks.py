@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import os
 import unittest
-from contextlib import redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
 from typing import Any
 from unittest import mock
@@ -76,8 +76,10 @@ class Secrets(EngineCase):
 
     def test_a_short_secret_is_warned_about(self) -> None:
         said, given = io.StringIO(), {"PIN": "4711", "LONG": "hunter2hunter2"}
-        with mock.patch.dict(os.environ, given), redirect_stdout(said):
+        out = io.StringIO()  # where a client may wait for JSON
+        with mock.patch.dict(os.environ, given), redirect_stderr(said), redirect_stdout(out):
             agent.read_secrets(["PIN", "LONG"])
+        self.assertEqual(out.getvalue(), "")
         self.assertRegex(said.getvalue(), "^warning: --secret PIN has fewer than 8 [^:]*: [^:]*\n$")
 
 

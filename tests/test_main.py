@@ -325,6 +325,16 @@ class Given(CommandLineCase):
             self.assertIn(words, err)
             self.assertLessEqual(len(err.splitlines()), 3)
 
+    def test_an_agent_of_somebody_with_other_rights_is_told_as_any_other_one(self) -> None:
+        world = FakeWin32()
+        world.arm(names={"CreateMutexW"})  # as Windows refuses what an administrator's program made
+        with windows_of_main(world):
+            for words in ("note", "--teach note"):
+                with person_there():
+                    code, _, err = self.main(*words.split())
+                self.assertEqual(code, 2)
+                self.assertRegex(err, "Another agent.py works on this desktop; .* or stop it. Wind")
+
 
 class Beginning(CommandLineCase):
     def test_ctrl_c_while_the_file_is_still_read_ends_it_without_a_traceback(self) -> None:

@@ -8,6 +8,8 @@ import io
 import json
 import os
 import signal
+import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -226,17 +228,58 @@ class Protocol(ClientCase):
             self.assertEqual(self.serve(script), 130)
         self.assertIn("the client reads no answers", self.said)
 
-    def test_what_clients_have_to_be_told_is_printed(self) -> None:
+    def told(self, *words: str) -> list[str]:
+        """What clients are told to start the program with."""
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
-            self.assertEqual(agent.main(["--print-config", "--set", "dump_dir=x"]), 0)
+            self.assertEqual(agent.main(["--print-config", *words]), 0)
         found = []
         for part in out.getvalue().split("):\n")[1:]:
             (servers,) = json.loads(part[: part.rindex("}") + 1]).values()
             found.append(servers["desktop"]["args"])
         self.assertEqual(found[0], found[1])
         self.assertEqual(found[0][:2], [str(Path(agent.__file__)), "--mcp"])
-        self.assertIn(f"dump_dir={Path('x').absolute()}", found[0])
+        return found[0]
+
+    def test_what_clients_have_to_be_told_is_printed(self) -> None:
+        words = self.told("--set", "dump_dir=x")
+        self.assertIn(f"dump_dir={Path('x').absolute()}", words)
+        self.assertIn("blocked_windows=LM Studio.exe; Claude.exe; Code.exe", words)
+
+    def test_what_is_said_besides_stands_in_what_clients_are_told(self) -> None:
+        settings = self.folder / "settings.json"
+        settings.write_text('{"blocked_windows": "*bank*", "last_look": false}', "utf-8")
+        words = self.told(
+            *("--config", str(settings), "--confirm", "always", "--area", "0,0,640,480"),
+            *("--no-vision", "--secret", "PIN"),
+        )
+        self.assertEqual(words[2], "--secret=PIN")
+        self.assertEqual({*words[3::2]}, {"--set"})
+        told = {
+            *("area=0,0,640,480", "confirm=always", "controls=only", "last_look=False"),
+            "blocked_windows=*bank*; LM Studio.exe; Claude.exe; Code.exe",
+            f"dump_dir={Path('dumps').absolute()}",
+        }
+        self.assertEqual({*words[4::2]}, told)
+        options = agent.command_line().parse_args(["--profile", "planner", *words[1:]])
+        config = agent.read_config(options, {})
+        self.assertEqual(
+            (config.confirm, config.vision, config.last_look), ("always", False, False)
+        )
+
+    def test_nothing_but_answers_is_written_where_a_client_reads(self) -> None:
+        words = [sys.executable, agent.__file__, "--mcp", "--demo", "--secret", "PIN"]
+        found = subprocess.run(
+            words,
+            input=b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n',
+            env={**os.environ, "PIN": "4711"},
+            cwd=self.folder,
+            capture_output=True,
+            timeout=60,
+            check=True,
+        )
+        self.assertEqual([json.loads(line)["id"] for line in found.stdout.splitlines()], [1])
+        self.assertIn(b"warning: --secret PIN has fewer than 8 characters", found.stderr)
 
 
 class Acts(ClientCase):

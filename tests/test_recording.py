@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 import shlex
 import shutil
@@ -1103,6 +1105,96 @@ class CommandLine(CommandLineCase):
             self.assertEqual(code, 2, out)
             self.assertIn("There is no recording 'save'; --runs lists them.", err)
         self.assertFalse(self.run_folder(3).exists())
+
+    def test_what_was_shown_is_no_run_to_go_on_with_and_is_forgotten_whatever_came_after_it(
+        self,
+    ) -> None:
+        self.main("--teach", "save a note", "--demo")
+        journal = self.run_folder() / "turns.jsonl"
+        whole = journal.read_bytes()
+        for lines in (whole, whole[: whole.index(b"\n") + 1]):  # finished, or left
+            journal.write_bytes(lines)
+            for words in (("--resume",), ("--resume", "1", "--task", "write on")):
+                code, _, err = self.main(*words, "--demo")
+                said = "run_0001 was shown by hand, which --again does."
+                self.assertEqual((code, err), (2, f"agent.py: {said}\n"))
+        # Older versions went on with it.
+        later = {"kind": "resume", "model": "qwen", "task": "write on", "profile": "planner"}
+        journal.write_bytes(whole + json.dumps(later).encode() + b"\n")
+        self.assertIn(
+            "1 recording of 'save a note' deleted", self.main("--forget", "save a note")[1]
+        )
+        self.assertFalse(self.run_folder().exists())
+
+    def test_a_recording_that_is_left_by_ctrl_c_leaves_no_pictures(self) -> None:
+        stops: list[agent.Stop] = []
+        moments = ["Recording.", "begins anew."]  # while it goes on, and at the first question
+
+        def types(out: str) -> None:
+            if moments[len(stops) - 1] in out and "   1  double click" in out:
+                stops[-1].set("Ctrl+C")
+
+        for _ in moments:
+            with person_at_main(types) as keyboard:
+                persons = agent.SystemClock
+
+                def clock(stop: agent.Stop, persons: Any = persons) -> Any:
+                    stops.append(stop)
+                    return persons(stop)
+
+                with seams.clock_of_main(clock):
+                    code, out, err = self.main("--teach", "write", "--demo", stdin=keyboard)
+                keyboard.end()
+            self.assertEqual((code, err), (130, "agent.py: Stopped: Ctrl+C.\n"), out)
+            self.assertIn("Nothing is kept of what was shown.", out)
+            self.assertEqual([*(self.folder / "dumps").iterdir()], [])
+
+    def test_what_cannot_be_deleted_is_told(self) -> None:
+        """As where somebody looks at a picture, or it is scanned."""
+
+        def refusing(real: Any) -> Any:
+            def unlink(path: Any, **how: Any) -> None:
+                if str(path).endswith("turn_0002.png"):
+                    raise PermissionError(errno.EACCES, "Permission denied")
+                real(path, **how)
+
+            return unlink
+
+        with (
+            mock.patch("os.unlink", refusing(os.unlink)),
+            mock.patch.object(Path, "unlink", refusing(Path.unlink)),  # which has its own in 3.10
+            mock.patch("time.sleep"),
+        ):
+            with person_at_main(self.types("2", "", "")) as keyboard:
+                code, out, err = self.main("--teach", "write", "--demo", stdin=keyboard)
+                keyboard.end()
+            self.assertEqual((code, err), (0, ""), out)
+            self.assertRegex(out, "turn_0002.png cannot be deleted: Permission denied; do so by")
+            self.assertIn("Kept in", out)
+            code, _, err = self.main("--forget", "write")
+        self.assertEqual(code, 2)
+        self.assertRegex(err, "run_0001 cannot be deleted whole: Permission denied; close what")
+        left = [path.name for path in self.run_folder().rglob("*") if path.is_file()]
+        self.assertEqual(left, ["turn_0002.png"])
+
+    def test_the_keys_that_end_it_are_those_that_windows_gave(self) -> None:
+        world = FakeWin32()
+        world.hotkeys[9] = (0x4003, 0x08)  # Ctrl+Alt+Backspace is another program's
+        pressed: list[int] = []
+
+        def types(out: str) -> str | None:
+            if "Recording." in out and not pressed:
+                pressed.append(0)
+                world.messages.append(0)
+                self.assertTrue(comes_true(lambda: not world.messages))
+            return None
+
+        with seams.windows_of_main(world), person_at_main(types) as keyboard:
+            code, out, err = self.main("--teach", "write", stdin=keyboard)
+            keyboard.end()
+        self.assertEqual((code, err), (1, ""), out)
+        self.assertIn("ctrl+alt+shift+backspace does it now.", out)
+        self.assertIn("until Ctrl+Alt+Shift+Backspace is pressed; Ctrl+Alt+Insert pauses.", out)
 
     def test_what_was_never_shown_takes_no_values_and_on_the_drawn_desktop_is_not_done(
         self,

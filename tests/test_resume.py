@@ -241,6 +241,45 @@ class CommandLine(CommandLineCase):
         _, out, _ = self.main("--demo", "--resume", "--max-steps", "3")  # the latest is meant
         self.assertIn("Going on with run_0002 after turn 3.", out)
 
+    def test_what_kept_a_run_from_harm_does_so_when_it_goes_on_unless_something_else_is_said(
+        self,
+    ) -> None:
+        """But nothing is permitted because it was permitted then."""
+        guards = {
+            "area": "0,0,1200,720",
+            "dry_run": True,
+            "confirm": "always",
+            "blocked_windows": "*bank*",
+            "allowed_windows": "*; demo",
+            "blocked_keys": "win+l; f9",
+            "risky_words": "merge",
+        }
+        words = [part for item in guards.items() for part in ("--set", "{}={}".format(*item))]
+        self.main("--demo", *words, "--set", "allow_risky=close")
+
+        def goes_on(*said: str) -> dict[str, Any]:
+            code, out, err = self.main("--demo", "--resume", *said)
+            self.assertIn("Going on with run_0001", out, err)
+            self.assertLess(code, 2, out)
+            configs = [one["config"] for one in self.records() if one["kind"] == "resume"]
+            config: dict[str, Any] = configs[-1]
+            return config
+
+        found = goes_on()
+        self.assertEqual({name: found[name] for name in guards}, guards)
+        self.assertEqual(found["allow_risky"], "")
+        acted = [one for one in self.records() if one["kind"] == "result" and one.get("changed")]
+        self.assertEqual(acted, [])
+        settings = self.folder / "settings.json"
+        settings.write_text('{"blocked_windows": "*bank*; *mail*"}', "utf-8")
+        said = ("--confirm", "never", "--set", "risky_words=", "--area", "primary")
+        found = goes_on("--config", str(settings), *said)
+        self.assertEqual(found["blocked_windows"], "*bank*; *mail*")
+        self.assertEqual((found["confirm"], found["area"]), ("never", "primary"))
+        found = goes_on("--set", "dry_run=false")
+        self.assertEqual((found["confirm"], found["dry_run"]), ("risky", False))
+        self.assertEqual(found["blocked_windows"], "*bank*; *mail*")
+
     def test_a_run_that_typed_a_secret_goes_on_only_where_that_can_be_hidden(self) -> None:
         self.recorded("--max-steps", "3")
         typed = {"kind": "intent", "turn": 2, "time": 3, "tool": "type_text"}

@@ -868,9 +868,20 @@ class Entering(RowsCase):
 
     def test_a_stop_in_a_row_is_told_of_it(self) -> None:
         self.book.happens = lambda text: self.clock.stop.set("Ctrl+C") if text == "B" else None
-        code, _, _ = self.rows(self.table("A;Bern", "B;Bern", "C;Bern"))
+        code, out, _ = self.rows(self.table("A;Bern", "B;Bern", "C;Bern"))
         self.assertEqual(code, 130)
         self.assertEqual(self.outcomes(), ["done", "stopped"])
+        self.assertIn("stopped: Ctrl+C. The same command again goes on with the rows.\n", out)
+
+    def test_of_a_table_that_was_killed_no_row_tells_how_it_ended(self) -> None:
+        self.rows(self.table("A;Bern", "B;Bern"))
+        journal = self.run_folder(2) / "turns.jsonl"
+        lines = journal.read_bytes().splitlines(keepends=True)
+        rows = [at for at, line in enumerate(lines, 1) if line.startswith(b'{"kind": "row"')]
+        self.assertIn(b'"outcome": "done"', lines[rows[-1] - 1])
+        for at in rows:
+            journal.write_bytes(b"".join(lines[:at]))
+            self.assertRegex(self.main("--runs")[1], r"(?m)^run_0002 .* planner +unfinished ")
 
 
 class Troubles(RowsCase):
@@ -1704,6 +1715,7 @@ class Words(RowsCase):
         self.assertEqual(code, 0)
         line = out.splitlines()[0]  # in one piece, however wide the terminal is
         self.assertIn("schtasks /Create /SC DAILY /ST 07:30", line)
+        self.assertIn("Enter that line in a Command Prompt (cmd)", out.splitlines()[1])
         self.assertIn(f'\\"--again\\" \\"{TASK}\\" \\"--rows\\" \\"c.csv\\""', line)
         self.assertNotIn("--schedule", line)
         _, out, _ = self.main("--schedule=06:30", "--again", TASK, "--schedule", "07:30")
@@ -1952,6 +1964,23 @@ class InWords(WordsCase):
         self.assertEqual(self.entered('"Meier, Anna";Basel')[0], 1)
         self.assertEqual((self.outcomes(), self.book.records), (["not proven"], []))
 
+    def test_half_a_sign_that_the_model_says_is_no_end_of_the_results(self) -> None:
+        class Half(Doubts):
+            def __call__(self, request: dict[str, Any]) -> dict[str, Any]:
+                message = super().__call__(request)
+                said = str(message["content"] or "")
+                return {**message, "content": said.replace("it is not", "it is \ud83d not")}
+
+        self.kind, self.book.loses = Half, True
+        copy = self.folder / "all.csv"
+        code, out = self.entered('"Meier, Anna";Basel', options=("--results", str(copy)))
+        self.assertEqual((code, self.outcomes()), (1, ["not proven"]), out)
+        self.assertIn("it is \\ud83d not", self.results()[0]["sentence"])
+        shutil.rmtree(self.folder / "dumps")
+        code, out = self.entered('"Meier, Anna";Basel', options=("--results", str(copy)))
+        self.assertEqual((code, self.outcomes()), (1, ["not proven"]), out)
+        self.assertIn("known from", self.results()[0]["sentence"])
+
     def test_a_kill_in_the_first_row_leaves_it_unsure(self) -> None:
         at_that_moment: list[str] = []
 
@@ -1960,8 +1989,9 @@ class InWords(WordsCase):
             self.clock.stop.set("killed")
 
         self.book.happens = killed
-        self.entered('"Meier, Anna";Basel')
+        _, out = self.entered('"Meier, Anna";Basel')
         self.assertEqual((at_that_moment, self.outcomes()), (["unsure"], ["unsure"]))
+        self.assertIn("stopped: killed. The same command again goes on with the rows.\n", out)
         self.book = Book(self.clock)
         self.assertEqual(
             self.entered('"Meier, Anna";Basel', "B;Bern", acts=enters("B", "Bern"))[0], 1
@@ -2219,6 +2249,18 @@ class Later(RowsCase):
         }
         _, typed = self.next_task(answers={**answers, "Enter to end": ""})
         self.assertEqual(typed, ["Otto", "Chur"])
+
+    def test_a_path_that_was_shown_is_an_example_as_it_was_typed(self) -> None:
+        shutil.rmtree(self.folder / "dumps")
+        for typed, told in ((r"C:\Notes\a.txt", r"'C:\Notes\a.txt'"), ("it's", '"it\'s"')):
+            intent = {"tool": "type_text", "args": {"text": typed, "element_name": "Name:"}}
+            record(
+                self.folder / "dumps", self.check, (("Name:", "edit", {**intent, "value": "file"}),)
+            )
+            answers = {"Task:": TASK, "Repeat those acts": "y", f"file, then {told}:": "b.txt"}
+            _, entered = self.next_task(answers={**answers, "Enter to end": ""})
+            self.assertEqual(entered[-1:], ["b.txt"])
+            shutil.rmtree(self.folder / "dumps")
 
     def test_without_a_value_it_is_left_to_the_model(self) -> None:
         answers = {"Task:": TASK, "Repeat those acts": "y", "name, then": "", "city, then": "Chur"}

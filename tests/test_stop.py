@@ -113,17 +113,18 @@ class Hotkeys(WatchCase):
         ):
             stage = Stage()
             stage.world.hotkeys |= dict(enumerate(taken, 9))
-            with agent.watched(stage.world.api, stage.actuator) as notes:
+            with agent.watched(stage.world.api, stage.actuator) as hotkeys:
                 self.assertEqual(
                     (stage.world.hotkeys[0], stage.world.hotkeys[1]), (stop_key, pause_key)
                 )
-                notes = [note for note in notes if note]
+                notes = [note for _, note in hotkeys if note]
                 self.assertEqual([note.partition(" is ")[0] for note in notes], told)
                 self.assertRegex(
                     notes[0], r"another program's \(error 1409\); ctrl\+.* does it now"
                 )
                 self.press(stage, 0)
                 self.assertTrue(comes_true(lambda: stage.stop.reason))  # noqa: B023
+                self.assertEqual(stage.stop.reason, hotkeys[0][0])
                 self.assertIn(f"; {stage.stop.reason} does it now", notes[0])
 
     def test_without_any_stop_key_no_run_begins_and_without_a_pause_key_one_does(self) -> None:
@@ -137,8 +138,9 @@ class Hotkeys(WatchCase):
         stage = Stage()
         mine = [(NO_REPEAT | held, 0x2D) for held in (3, 7, 14)]
         stage.world.hotkeys |= dict(enumerate(mine, 9))
-        with agent.watched(stage.world.api, stage.actuator) as told:
-            self.assertIn("--set pause_hotkey=KEYS.", told[1])
+        with agent.watched(stage.world.api, stage.actuator) as (_, (pause_key, told)):
+            self.assertEqual(pause_key, "")
+            self.assertIn("--set pause_hotkey=KEYS.", told)
             self.press(stage, 0)
             self.assertTrue(comes_true(lambda: stage.stop.reason == "ctrl+alt+backspace"))
 
