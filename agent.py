@@ -8126,8 +8126,8 @@ def find_program(wanted: str, programs: Sequence[Program]) -> Program:
 
     Raises ToolError with the names that are most like it.
     """
-    # A path or an argument is no name.
-    name = fold(wanted).removesuffix(".exe")
+    # A path or an argument is no name. A list of names may have cut one, and begun it so.
+    name = fold(wanted).removesuffix(CUT).removesuffix(".exe")
     named: dict[str, Program] = {}
     for program in programs:
         named.setdefault(fold(program.name), program)
@@ -8161,6 +8161,7 @@ def find_program(wanted: str, programs: Sequence[Program]) -> Program:
 
 TITLES_MOST = 12  # of which a model is told
 TITLE_MOST = 40  # characters of each
+TITLE_LONG = 120  # of those that begin alike
 
 
 def quoted_name(title: str, most: int = TITLE_MOST) -> str:
@@ -8168,8 +8169,8 @@ def quoted_name(title: str, most: int = TITLE_MOST) -> str:
     return f'"{line}"'
 
 
-def windows_text(windows: Sequence[Window]) -> str:
-    titles = [quoted_name(window.title) for window in windows[:TITLES_MOST]]
+def windows_text(windows: Sequence[Window], most: int = TITLE_MOST) -> str:
+    titles = [quoted_name(window.title, most) for window in windows[:TITLES_MOST]]
     return "; ".join(titles) or "none"
 
 
@@ -8950,13 +8951,14 @@ def gate_names(actuator: Actuator, attempt: Attempt) -> Attempt:
         # Of several with the very same title it is the first one, which was in front last.
         title = fold(args["title"])
         open_ones = [window for window in actuator.desktop.windows() if not window.own]
-        found = [window for window in open_ones if title and title in fold(window.title)]
+        part = title.removesuffix(CUT)  # a model says a title as a list has told it: cut
+        found = [window for window in open_ones if part and part in fold(window.title)]
         same = [window for window in found if fold(window.title) == title]
         if not same and len(found) != 1:
             number = f"{len(found)} windows have" if found else "No window has"
+            listed = windows_text(found, TITLE_LONG) if found else windows_text(open_ones)
             raise ToolError(
-                f"{number} {quoted_name(args['title'])} in the title; open windows:"
-                f" {windows_text(found or open_ones)}.",
+                f"{number} {quoted_name(args['title'])} in the title; open windows: {listed}.",
                 "no_window",
             )
         return replace(attempt, named=(same or found)[:1])
