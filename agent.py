@@ -8003,7 +8003,8 @@ def question_about(attempt: Attempt) -> str:
 
 def is_one_of(patterns: Iterable[str], *names: str) -> bool:
     """Tells whether one of the names is among these, in which * is anything."""
-    return any(starmap(fnmatchcase, product(map(fold, names), map(fold, patterns))))
+    forms = [fold(pattern).replace("[", "[[]") for pattern in patterns]  # which is no other sign
+    return any(starmap(fnmatchcase, product(map(fold, names), forms)))
 
 
 def is_allowed(risks: Iterable[str], attempt: Attempt, config: Config) -> bool:
