@@ -8181,7 +8181,7 @@ def _folded_words(text: str) -> frozenset[str]:
 
 # Words that tell what kind of thing it is, not which; in the languages of the tests.
 _ROLE_WORDS = _folded_words(
-    "the a an button icon checkbox check box field input textbox text area link tab menu item"
+    "the a an button icon checkbox check box cell field input textbox text area link tab menu item"
     " entry editor option radio dropdown combobox combo list row toolbar image label control"
     " element window dialog bar"
     " der die das schaltfläche knopf taste symbol kontrollkästchen feld eingabefeld textfeld"
@@ -8202,12 +8202,14 @@ _SAME_WORDS = {
     for word in fold(line).split()
 }
 _SHORTCUT = re.compile(
-    r"\b(ctrl|control|strg|alt|shift|umschalt|maj|mayus|win|cmd)( ?\+ ?\w+)+|\bf\d{1,2}\b", re.I
+    r"\b(ctrl|control|strg|alt|shift|umschalt|maj|mayus|win|cmd)( ?\+ ?\w+)+", re.I
 )
-_MNEMONIC = re.compile(r"\([&_]?\w\)")  # as East Asian menus have it: 保存(S)
+_KEY_OR_CELL = re.compile(r"f\d{1,2}")
+# As East Asian menus have it: 保存(S). A digit tells copies of a file apart: photo (2).jpg.
+_MNEMONIC = re.compile(r"\([&_]?[^\W\d]\)")
 # Letters of scripts that write words without blanks between them.
 _UNSPACED = r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]"
-# Of longer words an ending of so many letters makes no other word: Setting, Settings.
+# Of longer words an ending of so many letters makes no other word: Setting, Settings. Digits do.
 STEM_LEAST = 4
 ENDING_MOST = 2
 
@@ -8218,7 +8220,9 @@ def name_words(name: str) -> tuple[str, ...]:
     # Without case, accents, mnemonics, signs, shortcuts (behind a tab or not) and role words.
     text = _MNEMONIC.sub(" ", name.partition("\t")[0][:FACT_CHARACTERS])
     words = re.findall(r"\w+", fold_label(_SHORTCUT.sub(" ", text)))
-    return tuple(_SAME_WORDS.get(word, word) for word in words if word not in _ROLE_WORDS)
+    telling = [_SAME_WORDS.get(word, word) for word in words if word not in _ROLE_WORDS]
+    # A key beside a name is a shortcut; alone it is a cell of a table.
+    return tuple(word for word in telling if not _KEY_OR_CELL.fullmatch(word)) or tuple(telling)
 
 
 def names_agree(label: str, name: str) -> bool:
@@ -8237,8 +8241,9 @@ def _are_among(words: Sequence[str], others: Sequence[str]) -> bool:
         unspaced = re.search(_UNSPACED, word)
         for other in others:
             short, long = sorted((word, other), key=len)
-            is_stem = len(short) >= STEM_LEAST and long.startswith(short)
-            alike = word == other or (is_stem and len(long) - len(short) <= ENDING_MOST)
+            ending = long[len(short) :]
+            is_stem = len(short) >= STEM_LEAST and f"{short}{ending}" == long and ending.isalpha()
+            alike = word == other or (is_stem and len(ending) <= ENDING_MOST)
             if alike or (unspaced and word in other):
                 break
         else:
