@@ -8147,9 +8147,12 @@ def find_program(wanted: str, programs: Sequence[Program]) -> Program:
         for package_name in map(without_maker, found.groups()) if found else ():
             if package_name != "app":
                 packages.setdefault(package_name, program)
-    short = without_maker(name)
-    exact = named.get(name) or named.get(FILE_NAMES.get(name, name.replace(" ", "")))
-    exact = exact or packages.get(FILE_NAMES.get(short, short.replace(" ", "")))
+    # Also one of another language, such as Bloc-notes.
+    file, package = (
+        FILE_NAMES.get(one.replace("-", " "), one.replace(" ", ""))
+        for one in (name, without_maker(name))
+    )
+    exact = named.get(name) or named.get(file) or packages.get(package)
     if exact or len(begins) == 1:
         return exact or begins[0]
     named = packages | named
