@@ -9541,7 +9541,7 @@ RAW_HEADER_BYTES = 24
 RIM_TYPEKEYBOARD = 1
 RI_KEY_BREAK = 1
 RI_KEY_E0 = 2
-# Of a mouse: what was pressed, let go or turned.
+# Of a mouse: what was pressed, let go or turned. The buttons at its side do what these keys do.
 RI_MOUSE = {
     0x0001: ("left", True),
     0x0002: ("left", False),
@@ -9549,6 +9549,8 @@ RI_MOUSE = {
     0x0008: ("right", False),
     0x0010: ("middle", True),
     0x0020: ("middle", False),
+    0x0040: ("browserback", True),
+    0x0100: ("browserforward", True),
     0x0400: ("wheel", True),
     0x0800: ("hwheel", True),
 }
