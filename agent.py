@@ -9316,14 +9316,16 @@ def _watch(
                 elif name == "pause_hotkey":  # one that would end by itself becomes the person's
                     stop.paused = f"until {chord} is pressed again"
             with suppress(Win32Error):  # there is no mouse while the desktop is locked
-                screen = actuator.desktop.screen()
                 before = here
                 here = actuator.desktop.cursor()
-                # The top left corner of the screen, and that of the primary monitor.
-                corners = [
-                    Rect(left, top, CORNER_PX, CORNER_PX)
-                    for left, top in ((0, 0), (screen.left, screen.top))
-                ]
+                monitor_at = actuator.desktop.monitor_at
+                left, top, *_ = monitor_at(here)
+                beside = (Point(left - 1, top), Point(left, top - 1))
+                # The top left corner of the primary monitor, and that of the one where the mouse
+                # is, unless another one goes on there.
+                corners = [Rect(0, 0, CORNER_PX, CORNER_PX)]
+                if not any(monitor_at(point).width for point in beside):
+                    corners.append(Rect(left, top, CORNER_PX, CORNER_PX))
                 # A mouse that was there before is no throw, nor is the program's own click, but
                 # coming back to that is.
                 inside = [any(corner.contains(at) for corner in corners) for at in (before, here)]
