@@ -8128,7 +8128,7 @@ def find_program(wanted: str, programs: Sequence[Program]) -> Program:
     Raises ToolError with the names that are most like it.
     """
     # A path or an argument is no name. A list of names may have cut one, and begun it so.
-    name = fold(wanted).removesuffix(CUT).removesuffix(".exe")
+    name = fold(wanted).removesuffix("...").removesuffix(".exe")
     named: dict[str, Program] = {}
     for program in programs:
         named.setdefault(fold(program.name), program)
@@ -8165,7 +8165,6 @@ def find_program(wanted: str, programs: Sequence[Program]) -> Program:
 
 TITLES_MOST = 12  # of which a model is told
 TITLE_MOST = 40  # characters of each
-TITLE_LONG = 120  # of those that begin alike
 
 
 def quoted_name(title: str, most: int = TITLE_MOST) -> str:
@@ -8960,12 +8959,13 @@ def gate_names(actuator: Actuator, attempt: Attempt) -> Attempt:
         # Of several with the very same title it is the first one, which was in front last.
         title = fold(args["title"])
         open_ones = [window for window in actuator.desktop.windows() if not window.own]
-        part = title.removesuffix(CUT)  # a model says a title as a list has told it: cut
+        part = title.removesuffix("...")  # a model says a title as a list has told it: cut
         found = [window for window in open_ones if part and part in fold(window.title)]
         same = [window for window in found if fold(window.title) == title]
         if not same and len(found) != 1:
             number = f"{len(found)} windows have" if found else "No window has"
-            listed = windows_text(found, TITLE_LONG) if found else windows_text(open_ones)
+            # Those that begin alike are told longer.
+            listed = windows_text(found, 120) if found else windows_text(open_ones)
             raise ToolError(
                 f"{number} {quoted_name(args['title'])} in the title; open windows: {listed}.",
                 "no_window",
