@@ -9962,8 +9962,9 @@ def found_at(value: object, path: str) -> Any:
 
 
 def _meant_name(name: str) -> str:
-    # What names of one model have in common: LM Studio calls qwen3-vl-4b-instruct qwen/...-4b.
-    return re.sub(r"(?s)^.*[\\/]|:[0-9]+$|[^a-z0-9@]|instruct", "", name.lower())
+    # What names of one model have in common: LM Studio calls qwen3-vl-4b-instruct qwen/...-4b, and
+    # Ollama qwen3-vl qwen3-vl:latest.
+    return re.sub(r"(?s)^.*[\\/]|:([0-9]+|latest)$|[^\w@]|_|instruct", "", name.lower())
 
 
 def reply_warnings(
