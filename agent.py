@@ -9797,8 +9797,8 @@ no_tools | -1 | text roles | takes no tools with this model ({0}); {3}
 roles | -1 | roles system text | has a chat template that refuses the order of messages ({0}); {3}
 template | -1 | text roles system | has a chat template or grammar that refuses the request ({0});
      {3}
-no_model | 0 | | lacks the model ({0}); load it (`lms load`), choose a smaller one or set another
-     lmstudio_model
+no_model | 0 | | lacks the model ({0}); load it (LM Studio: `lms load`), choose a smaller one or set
+     another lmstudio_model
 auth | -1 | | refuses access ({0}); set LMSTUDIO_API_KEY to its key, or look who answers at
      lmstudio_endpoint
 not_found | 0 | | has no such page ({0}); set lmstudio_endpoint to its final address, with
@@ -9810,7 +9810,7 @@ error | 1 | text roles system pictures blind | answered with an error ({0}); loo
 not_json | 1 | | did not answer in JSON as a model server does ({0}); look at its log and at
      lmstudio_endpoint
 unreachable | 10 | | cannot be reached ({0}); check lmstudio_endpoint
-refused | 10 | | is off, nothing listens there; start it in LM Studio (`lms server start`), or set
+refused | 10 | | is off, nothing listens there; start it (LM Studio: `lms server start`), or set
      the endpoint
 incomplete | 10 | | broke off or sent no whole HTTP answer; look at its log and check that it is a
      model server
@@ -10357,7 +10357,10 @@ class ModelServer:
             raise self._error(f"has no model {wanted}; {choices}")
         if not (named or able):
             kind = "no_vision" if listed else "no_model"
-            raise self._error(f"lists no vision model; {DOWNLOAD_WORDS}", kind)
+            owners = [info.server for info in listed] + [self.info.server, "lmstudio"]
+            sees = SERVERS[next(filter(SERVERS.__contains__, owners))][1]
+            advice = DOWNLOAD_WORDS if sees == SERVERS["lmstudio"][1] else sees
+            raise self._error(f"lists no vision model; {advice}", kind)
         # The one that is loaded, else the preferred family's.
         likely = [info for info in able if info.loaded] or able
         if len(likely) > 1:

@@ -416,6 +416,17 @@ class Discovery(unittest.TestCase):
                 client.discover()
                 self.assertIn(words, str(client._fault("context")))
 
+    def test_who_lists_no_model_is_told_how_that_server_gets_one_that_sees(self) -> None:
+        for port, words in (
+            (11434, "`ollama show NAME` lists vision"),
+            (1234, "`lms get"),
+            (47, "`lms get"),
+        ):
+            client = model_server(f"http://127.0.0.1:{port}")
+            vars(client)["_listed"] = list[agent.ModelInfo]
+            self.assertIn("lists no vision model; ", str(self.refused(client)))
+            self.assertIn(words, str(self.refused(client)))
+
     def test_at_the_start_a_dead_or_missing_server_is_said_once_and_not_waited_for(self) -> None:
         clock = VirtualClock()
         with ScriptedServer(hang_up) as server:
