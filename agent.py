@@ -10256,12 +10256,13 @@ class ModelServer:
             for response, data in taken_within(timeout_s, answers(), self.stop.check):
                 return self._value(response, data, body)
             raise TimeoutError
-        except TimeoutError:
-            raise self._fault("timeout", f"{timeout_s:g}") from None
         # ValueError is what http.client makes of a negative chunk size.
         except (OSError, HTTPException, ValueError) as error:
+            if isinstance(error, TimeoutError) and sockets:  # else nobody took the connection
+                raise self._fault("timeout", f"{timeout_s:g}") from None
             kind = next(kind for family, kind in _WIRE if isinstance(error, family))
-            raise self._fault(kind, getattr(error, "strerror", None) or str(error)) from None
+            said = getattr(error, "strerror", None) or str(error) or "no answer"
+            raise self._fault(kind, said) from None
         finally:
             # This ends the thread, whatever it waits for, and the server may stop computing.
             given_up.set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import gzip
 import json
 import os
@@ -131,11 +132,15 @@ class Faults(unittest.TestCase):
     def test_a_server_that_cannot_be_reached_is_told_by_its_cause(self) -> None:
         unknown = socket.gaierror(socket.EAI_NONAME, "Name or service not known")
         no_host = mock.patch("socket.create_connection", side_effect=unknown)
+        late = (TimeoutError("timed out"), TimeoutError(errno.ETIMEDOUT, "No connection in 21 s"))
+        off, walled = (mock.patch("socket.create_connection", side_effect=error) for error in late)
         lost = BrokenPipeError(32, "Broken pipe")
         no_pipe = mock.patch("http.client.HTTPConnection.request", side_effect=lost)
         for kind, words, url, trouble in (
             ("refused", "lms server start", unused_url(), contextlib.nullcontext()),
             ("unreachable", "lmstudio_endpoint", "http://nowhere.invalid:1/", no_host),
+            ("unreachable", "(timed out); check lmstudio_endpoint", "http://10.0.0.9:1/", off),
+            ("unreachable", "(No connection in 21 s)", "http://10.0.0.9:1/", walled),
             ("incomplete", "broke off", "", no_pipe),
         ):
             clock = VirtualClock()
@@ -191,7 +196,7 @@ class Faults(unittest.TestCase):
         with ScriptedServer(GOOD) as server:
             client = model_server(server.url, lmstudio_timeout=0.05)
             with mock.patch("socket.create_connection", slow):
-                self.assertEqual(self.failure(client).kind, "timeout")
+                self.assertEqual(self.failure(client).kind, "unreachable")
                 let_go.set()
                 self.assert_no_worker()
         self.assertNotIn(b"POST", b"".join(server.requests))
