@@ -21797,7 +21797,7 @@ class Recorder:
             self.gaps["input that a program sent"] += 1
         if note.units:
             tool = "scroll" if note.what == "wheel" else "hscroll"
-            ticks = round(note.units / 120) or (1 if note.units > 0 else -1)
+            ticks = note.units / 120  # a touchpad turns it by a small part of a notch at a time
             last = self._last
             if last and last.tool == tool and last.seen.place == note.place:
                 last.args["ticks"] += ticks
@@ -21968,6 +21968,9 @@ class Recorder:
         if step is None:
             return
         self._last = None
+        turned = step.args.get("ticks")
+        if turned:
+            step.args["ticks"] = round(turned) or int(math.copysign(1, turned))
         try:
             act = step.act
         except ToolError as error:  # a field may hold what no keyboard can type

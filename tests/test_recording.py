@@ -289,6 +289,13 @@ class Steps(RecorderCase):
         steps = self.shown(iter([[Note("wheel", True, place, 0, units=-120)]] * 3 + [[]] * 12))
         self.assertEqual(steps, ["scroll -3 (235, 153)"])
 
+    def test_a_touchpad_turns_the_wheel_by_parts_of_a_notch(self) -> None:
+        place = Point(300, 110)
+        for units, times, told in ((-8, 450, -30), (15, 24, 3), (10, 3, 1), (-500, 1, -4)):
+            note = Note("wheel", True, place, 0, units=units)
+            steps = self.shown(iter([[note] * times] + [[]] * 12))
+            self.assertEqual(steps, [f"scroll {told} (235, 153)"])
+
     def test_a_button_at_the_side_of_the_mouse_is_a_step(self) -> None:
         steps = self.shown(self.hand.press("browserback"), self.hand.click("OK"))
         self.assertEqual(steps, ['press key "browserback"', 'click "OK"'])
