@@ -9200,7 +9200,7 @@ def gate_confirm(actuator: Actuator, attempt: Attempt) -> Attempt:
                 f"{why} ({', '.join(attempt.risks)}); do it another way or report.", "not_allowed"
             )
         actuator.allowed = (wanted, actuator.last_own + YES_S)
-        for gate in GATES_OF_THE_LOOK:
+        for gate in (gate_waits, *GATES_OF_THE_LOOK):  # it may have been paused meanwhile
             attempt = gate(actuator, attempt)
         if attempt.yes_is_for != wanted:
             raise ToolError("What this reaches changed since the last look.", "stale_frame")

@@ -289,6 +289,24 @@ class Confirmation(GateCase):
         self.assertEqual((len(asked), stage.world.typed), (1, "rm -r x"))
         self.assertEqual(stage.world.window, NOTEPAD)
 
+    def test_who_pauses_before_the_answer_finds_nothing_done_by_it(self) -> None:
+        for yes in (True, False):
+            stage = Stage()
+
+            def answer(*_: Any, stage: Stage = stage, yes: bool = yes) -> bool:
+                stage.stop.paused = "until ctrl+alt+insert is pressed again"
+                stage.clock.at(5, lambda: setattr(stage.stop, "paused", ""))
+                return yes
+
+            stage.actuator.person.allows = answer
+            given = {"element_name": "Send", "position": INSIDE}
+            done = stage.attempt("click", **given)
+            self.assertEqual(done.refused, "paused" if yes else "not_allowed")
+            self.assertEqual(stage.world.events, [])
+            stage.actuator.person.allows = lambda *_: self.fail("asked once more")
+            if yes:
+                self.assertTrue(stage.attempt("click", **given).acted)
+
     def test_what_came_with_the_answer_needs_a_new_look(self) -> None:
         over = replace(MAIL, rect=NOTEPAD.rect)
         for happens, words in (
