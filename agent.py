@@ -8570,6 +8570,8 @@ class Hands:
             for at in range(0, len(line) or 1, size):
                 if at:
                     self.clock.sleep(pause_s)
+                if self.stop.paused:  # a long text takes minutes
+                    raise ToolError("The run was paused in the middle of the text.", "paused")
                 window = self.desktop.foreground()
                 why = ""
                 if not same_window(window, self.attempt.front):

@@ -23,7 +23,7 @@ from tests.fakes import Foreground
 from tests.long.gates import fuzz
 from tests.samples import sample
 from tests.seams import VK_MAP, asked_for
-from tests.test_actuator import PRIMARY, Stage
+from tests.test_actuator import PRIMARY, Stage, act
 
 FILE = Path(__file__).parent / "data" / "acts.jsonl"
 ROWS = [json.loads(line) for line in FILE.read_text("utf-8").splitlines()]
@@ -154,6 +154,20 @@ class Windows(GateCase):
         self.assertEqual((performed.refused, performed.acted), ("stale_frame", True))
         self.assertEqual((stage.world.typed, performed.begun), ("abcd", True))
         stage.world.verify()
+
+    def test_a_pause_holds_in_the_middle_of_a_text_too(self) -> None:
+        for text, slowly in (("abcdefgh", False), ("abcd\nefgh", False), ("abcdefgh", True)):
+            stage = Stage(config={"text_batch_events": 4})
+
+            def pauses(_: Any, stop: agent.Stop = stage.stop, world: Any = stage.world) -> None:
+                stop.paused = "by hand" if world.typed.startswith("abcd") else ""
+
+            stage.world.on_event = pauses
+            typing = replace(act("type_text", text=text), slowly=slowly)
+            performed = stage.actuator.perform(typing, stage.look())
+            self.assertEqual((performed.refused, performed.became), ("paused", "half-way"))
+            self.assertEqual(stage.world.typed, "abcd")
+            stage.world.verify()
 
     def test_one_that_comes_while_controls_are_asked_for_gets_none_either(self) -> None:
         stage = Stage()
