@@ -8030,7 +8030,8 @@ def question_about(attempt: Attempt) -> str:
 
 def is_one_of(patterns: Iterable[str], *names: str) -> bool:
     """Tells whether one of the names is among these, in which * is anything."""
-    return any(starmap(fnmatchcase, product(map(fold, names), map(fold, patterns))))
+    forms = [fold(pattern).replace("[", "[[]") for pattern in patterns]  # which is no other sign
+    return any(starmap(fnmatchcase, product(map(fold, names), forms)))
 
 
 def is_allowed(risks: Iterable[str], attempt: Attempt, config: Config) -> bool:
@@ -8153,8 +8154,8 @@ def find_program(wanted: str, programs: Sequence[Program]) -> Program:
 
     Raises ToolError with the names that are most like it.
     """
-    # A path or an argument is no name.
-    name = fold(wanted).removesuffix(".exe")
+    # A path or an argument is no name. A list of names may have cut one, and begun it so.
+    name = fold(wanted).removesuffix("...").removesuffix(".exe")
     named: dict[str, Program] = {}
     for program in programs:
         named.setdefault(fold(program.name), program)
@@ -8173,9 +8174,12 @@ def find_program(wanted: str, programs: Sequence[Program]) -> Program:
         for package_name in map(without_maker, found.groups()) if found else ():
             if package_name != "app":
                 packages.setdefault(package_name, program)
-    short = without_maker(name)
-    exact = named.get(name) or named.get(FILE_NAMES.get(name, name.replace(" ", "")))
-    exact = exact or packages.get(FILE_NAMES.get(short, short.replace(" ", "")))
+    # Also one of another language, such as Bloc-notes.
+    file, package = (
+        FILE_NAMES.get(one.replace("-", " "), one.replace(" ", ""))
+        for one in (name, without_maker(name))
+    )
+    exact = named.get(name) or named.get(file) or packages.get(package)
     if exact or len(begins) == 1:
         return exact or begins[0]
     named = packages | named
@@ -8195,8 +8199,8 @@ def quoted_name(title: str, most: int = TITLE_MOST) -> str:
     return f'"{line}"'
 
 
-def windows_text(windows: Sequence[Window]) -> str:
-    titles = [quoted_name(window.title) for window in windows[:TITLES_MOST]]
+def windows_text(windows: Sequence[Window], most: int = TITLE_MOST) -> str:
+    titles = [quoted_name(window.title, most) for window in windows[:TITLES_MOST]]
     return "; ".join(titles) or "none"
 
 
@@ -8206,7 +8210,7 @@ def _folded_words(text: str) -> frozenset[str]:
 
 # Words that tell what kind of thing it is, not which; in the languages of the tests.
 _ROLE_WORDS = _folded_words(
-    "the a an button icon checkbox check box field input textbox text area link tab menu item"
+    "the a an button icon checkbox check box cell field input textbox text area link tab menu item"
     " entry editor option radio dropdown combobox combo list row toolbar image label control"
     " element window dialog bar"
     " der die das schaltfläche knopf taste symbol kontrollkästchen feld eingabefeld textfeld"
@@ -8227,12 +8231,14 @@ _SAME_WORDS = {
     for word in fold(line).split()
 }
 _SHORTCUT = re.compile(
-    r"\b(ctrl|control|strg|alt|shift|umschalt|maj|mayus|win|cmd)( ?\+ ?\w+)+|\bf\d{1,2}\b", re.I
+    r"\b(ctrl|control|strg|alt|shift|umschalt|maj|mayus|win|cmd)( ?\+ ?\w+)+", re.I
 )
-_MNEMONIC = re.compile(r"\([&_]?\w\)")  # as East Asian menus have it: 保存(S)
+_KEY_OR_CELL = re.compile(r"f\d{1,2}")
+# As East Asian menus have it: 保存(S). A digit tells copies of a file apart: photo (2).jpg.
+_MNEMONIC = re.compile(r"\([&_]?[^\W\d]\)")
 # Letters of scripts that write words without blanks between them.
 _UNSPACED = r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]"
-# Of longer words an ending of so many letters makes no other word: Setting, Settings.
+# Of longer words an ending of so many letters makes no other word: Setting, Settings. Digits do.
 STEM_LEAST = 4
 ENDING_MOST = 2
 
@@ -8243,7 +8249,9 @@ def name_words(name: str) -> tuple[str, ...]:
     # Without case, accents, mnemonics, signs, shortcuts (behind a tab or not) and role words.
     text = _MNEMONIC.sub(" ", name.partition("\t")[0][:FACT_CHARACTERS])
     words = re.findall(r"\w+", fold_label(_SHORTCUT.sub(" ", text)))
-    return tuple(_SAME_WORDS.get(word, word) for word in words if word not in _ROLE_WORDS)
+    telling = [_SAME_WORDS.get(word, word) for word in words if word not in _ROLE_WORDS]
+    # A key beside a name is a shortcut; alone it is a cell of a table.
+    return tuple(word for word in telling if not _KEY_OR_CELL.fullmatch(word)) or tuple(telling)
 
 
 def names_agree(label: str, name: str) -> bool:
@@ -8262,8 +8270,9 @@ def _are_among(words: Sequence[str], others: Sequence[str]) -> bool:
         unspaced = re.search(_UNSPACED, word)
         for other in others:
             short, long = sorted((word, other), key=len)
-            is_stem = len(short) >= STEM_LEAST and long.startswith(short)
-            alike = word == other or (is_stem and len(long) - len(short) <= ENDING_MOST)
+            ending = long[len(short) :]
+            is_stem = len(short) >= STEM_LEAST and f"{short}{ending}" == long and ending.isalpha()
+            alike = word == other or (is_stem and len(ending) <= ENDING_MOST)
             if alike or (unspaced and word in other):
                 break
         else:
@@ -8588,6 +8597,8 @@ class Hands:
             for at in range(0, len(line) or 1, size):
                 if at:
                     self.clock.sleep(pause_s)
+                if self.stop.paused:  # a long text takes minutes
+                    raise ToolError("The run was paused in the middle of the text.", "paused")
                 window = self.desktop.foreground()
                 why = ""
                 if not same_window(window, self.attempt.front):
@@ -8977,13 +8988,15 @@ def gate_names(actuator: Actuator, attempt: Attempt) -> Attempt:
         # Of several with the very same title it is the first one, which was in front last.
         title = fold(args["title"])
         open_ones = [window for window in actuator.desktop.windows() if not window.own]
-        found = [window for window in open_ones if title and title in fold(window.title)]
+        part = title.removesuffix("...")  # a model says a title as a list has told it: cut
+        found = [window for window in open_ones if part and part in fold(window.title)]
         same = [window for window in found if fold(window.title) == title]
         if not same and len(found) != 1:
             number = f"{len(found)} windows have" if found else "No window has"
+            # Those that begin alike are told longer.
+            listed = windows_text(found, 120) if found else windows_text(open_ones)
             raise ToolError(
-                f"{number} {quoted_name(args['title'])} in the title; open windows:"
-                f" {windows_text(found or open_ones)}.",
+                f"{number} {quoted_name(args['title'])} in the title; open windows: {listed}.",
                 "no_window",
             )
         return replace(attempt, named=(same or found)[:1])
@@ -9216,7 +9229,7 @@ def gate_confirm(actuator: Actuator, attempt: Attempt) -> Attempt:
                 f"{why} ({', '.join(attempt.risks)}); do it another way or report.", "not_allowed"
             )
         actuator.allowed = (wanted, actuator.last_own + YES_S)
-        for gate in GATES_OF_THE_LOOK:
+        for gate in (gate_waits, *GATES_OF_THE_LOOK):  # it may have been paused meanwhile
             attempt = gate(actuator, attempt)
         if attempt.yes_is_for != wanted:
             raise ToolError("What this reaches changed since the last look.", "stale_frame")
@@ -9335,14 +9348,16 @@ def _watch(
                 elif name == "pause_hotkey":  # one that would end by itself becomes the person's
                     stop.paused = f"until {chord} is pressed again"
             with suppress(Win32Error):  # there is no mouse while the desktop is locked
-                screen = actuator.desktop.screen()
                 before = here
                 here = actuator.desktop.cursor()
-                # The top left corner of the screen, and that of the primary monitor.
-                corners = [
-                    Rect(left, top, CORNER_PX, CORNER_PX)
-                    for left, top in ((0, 0), (screen.left, screen.top))
-                ]
+                monitor_at = actuator.desktop.monitor_at
+                left, top, *_ = monitor_at(here)
+                beside = (Point(left - 1, top), Point(left, top - 1))
+                # The top left corner of the primary monitor, and that of the one where the mouse
+                # is, unless another one goes on there.
+                corners = [Rect(0, 0, CORNER_PX, CORNER_PX)]
+                if not any(monitor_at(point).width for point in beside):
+                    corners.append(Rect(left, top, CORNER_PX, CORNER_PX))
                 # A mouse that was there before is no throw, nor is the program's own click, but
                 # coming back to that is.
                 inside = [any(corner.contains(at) for corner in corners) for at in (before, here)]
@@ -9560,7 +9575,7 @@ RAW_HEADER_BYTES = 24
 RIM_TYPEKEYBOARD = 1
 RI_KEY_BREAK = 1
 RI_KEY_E0 = 2
-# Of a mouse: what was pressed, let go or turned.
+# Of a mouse: what was pressed, let go or turned. The buttons at its side do what these keys do.
 RI_MOUSE = {
     0x0001: ("left", True),
     0x0002: ("left", False),
@@ -9568,6 +9583,8 @@ RI_MOUSE = {
     0x0008: ("right", False),
     0x0010: ("middle", True),
     0x0020: ("middle", False),
+    0x0040: ("browserback", True),
+    0x0100: ("browserforward", True),
     0x0400: ("wheel", True),
     0x0800: ("hwheel", True),
 }
@@ -9812,8 +9829,8 @@ no_tools | -1 | text roles | takes no tools with this model ({0}); {3}
 roles | -1 | roles system text | has a chat template that refuses the order of messages ({0}); {3}
 template | -1 | text roles system | has a chat template or grammar that refuses the request ({0});
      {3}
-no_model | 0 | | lacks the model ({0}); load it (`lms load`), choose a smaller one or set another
-     lmstudio_model
+no_model | 0 | | lacks the model ({0}); load it (LM Studio: `lms load`), choose a smaller one or set
+     another lmstudio_model
 auth | -1 | | refuses access ({0}); set LMSTUDIO_API_KEY to its key, or look who answers at
      lmstudio_endpoint
 not_found | 0 | | has no such page ({0}); set lmstudio_endpoint to its final address, with
@@ -9825,7 +9842,7 @@ error | 1 | text roles system pictures blind | answered with an error ({0}); loo
 not_json | 1 | | did not answer in JSON as a model server does ({0}); look at its log and at
      lmstudio_endpoint
 unreachable | 10 | | cannot be reached ({0}); check lmstudio_endpoint
-refused | 10 | | is off, nothing listens there; start it in LM Studio (`lms server start`), or set
+refused | 10 | | is off, nothing listens there; start it (LM Studio: `lms server start`), or set
      the endpoint
 incomplete | 10 | | broke off or sent no whole HTTP answer; look at its log and check that it is a
      model server
@@ -9977,8 +9994,9 @@ def found_at(value: object, path: str) -> Any:
 
 
 def _meant_name(name: str) -> str:
-    # What names of one model have in common: LM Studio calls qwen3-vl-4b-instruct qwen/...-4b.
-    return re.sub(r"(?s)^.*[\\/]|:[0-9]+$|[^a-z0-9@]|instruct", "", name.lower())
+    # What names of one model have in common: LM Studio calls qwen3-vl-4b-instruct qwen/...-4b, and
+    # Ollama qwen3-vl qwen3-vl:latest.
+    return re.sub(r"(?s)^.*[\\/]|:([0-9]+|latest)$|[^\w@]|_|instruct", "", name.lower())
 
 
 def reply_warnings(
@@ -10270,12 +10288,13 @@ class ModelServer:
             for response, data in taken_within(timeout_s, answers(), self.stop.check):
                 return self._value(response, data, body)
             raise TimeoutError
-        except TimeoutError:
-            raise self._fault("timeout", f"{timeout_s:g}") from None
         # ValueError is what http.client makes of a negative chunk size.
         except (OSError, HTTPException, ValueError) as error:
+            if isinstance(error, TimeoutError) and sockets:  # else nobody took the connection
+                raise self._fault("timeout", f"{timeout_s:g}") from None
             kind = next(kind for family, kind in _WIRE if isinstance(error, family))
-            raise self._fault(kind, getattr(error, "strerror", None) or str(error)) from None
+            said = getattr(error, "strerror", None) or str(error) or "no answer"
+            raise self._fault(kind, said) from None
         finally:
             # This ends the thread, whatever it waits for, and the server may stop computing.
             given_up.set()
@@ -10371,7 +10390,10 @@ class ModelServer:
             raise self._error(f"has no model {wanted}; {choices}")
         if not (named or able):
             kind = "no_vision" if listed else "no_model"
-            raise self._error(f"lists no vision model; {DOWNLOAD_WORDS}", kind)
+            owners = [info.server for info in listed] + [self.info.server, "lmstudio"]
+            sees = SERVERS[next(filter(SERVERS.__contains__, owners))][1]
+            advice = DOWNLOAD_WORDS if sees == SERVERS["lmstudio"][1] else sees
+            raise self._error(f"lists no vision model; {advice}", kind)
         # The one that is loaded, else the preferred family's.
         likely = [info for info in able if info.loaded] or able
         if len(likely) > 1:
@@ -21865,7 +21887,7 @@ class Recorder:
             self.gaps["input that a program sent"] += 1
         if note.units:
             tool = "scroll" if note.what == "wheel" else "hscroll"
-            ticks = round(note.units / 120) or (1 if note.units > 0 else -1)
+            ticks = note.units / 120  # a touchpad turns it by a small part of a notch at a time
             last = self._last
             if last and last.tool == tool and last.seen.place == note.place:
                 last.args["ticks"] += ticks
@@ -22036,6 +22058,9 @@ class Recorder:
         if step is None:
             return
         self._last = None
+        turned = step.args.get("ticks")
+        if turned:
+            step.args["ticks"] = round(turned) or int(math.copysign(1, turned))
         try:
             act = step.act
         except ToolError as error:  # a field may hold what no keyboard can type

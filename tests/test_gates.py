@@ -23,7 +23,7 @@ from tests.fakes import Foreground
 from tests.long.gates import fuzz
 from tests.samples import sample
 from tests.seams import VK_MAP, asked_for
-from tests.test_actuator import PRIMARY, Stage
+from tests.test_actuator import PRIMARY, Stage, act
 
 FILE = Path(__file__).parent / "data" / "acts.jsonl"
 ROWS = [json.loads(line) for line in FILE.read_text("utf-8").splitlines()]
@@ -154,6 +154,20 @@ class Windows(GateCase):
         self.assertEqual((performed.refused, performed.acted), ("stale_frame", True))
         self.assertEqual((stage.world.typed, performed.begun), ("abcd", True))
         stage.world.verify()
+
+    def test_a_pause_holds_in_the_middle_of_a_text_too(self) -> None:
+        for text, slowly in (("abcdefgh", False), ("abcd\nefgh", False), ("abcdefgh", True)):
+            stage = Stage(config={"text_batch_events": 4})
+
+            def pauses(_: Any, stop: agent.Stop = stage.stop, world: Any = stage.world) -> None:
+                stop.paused = "by hand" if world.typed.startswith("abcd") else ""
+
+            stage.world.on_event = pauses
+            typing = replace(act("type_text", text=text), slowly=slowly)
+            performed = stage.actuator.perform(typing, stage.look())
+            self.assertEqual((performed.refused, performed.became), ("paused", "half-way"))
+            self.assertEqual(stage.world.typed, "abcd")
+            stage.world.verify()
 
     def test_one_that_comes_while_controls_are_asked_for_gets_none_either(self) -> None:
         stage = Stage()
@@ -288,6 +302,24 @@ class Confirmation(GateCase):
         stage.do("type_text", text="rm -r x")
         self.assertEqual((len(asked), stage.world.typed), (1, "rm -r x"))
         self.assertEqual(stage.world.window, NOTEPAD)
+
+    def test_who_pauses_before_the_answer_finds_nothing_done_by_it(self) -> None:
+        for yes in (True, False):
+            stage = Stage()
+
+            def answer(*_: Any, stage: Stage = stage, yes: bool = yes) -> bool:
+                stage.stop.paused = "until ctrl+alt+insert is pressed again"
+                stage.clock.at(5, lambda: setattr(stage.stop, "paused", ""))
+                return yes
+
+            stage.actuator.person.allows = answer
+            given = {"element_name": "Send", "position": INSIDE}
+            done = stage.attempt("click", **given)
+            self.assertEqual(done.refused, "paused" if yes else "not_allowed")
+            self.assertEqual(stage.world.events, [])
+            stage.actuator.person.allows = lambda *_: self.fail("asked once more")
+            if yes:
+                self.assertTrue(stage.attempt("click", **given).acted)
 
     def test_what_came_with_the_answer_needs_a_new_look(self) -> None:
         over = replace(MAIL, rect=NOTEPAD.rect)

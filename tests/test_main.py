@@ -320,7 +320,7 @@ class Given(CommandLineCase):
             no_desktop = self.main("do something")
         with desktop_of_main(agent.DemoDesktop):
             no_server = self.main(*nowhere)
-        for (code, _, err), words in ((no_desktop, "--demo"), (no_server, "start it in LM Studio")):
+        for (code, _, err), words in ((no_desktop, "--demo"), (no_server, "start it (LM Studio")):
             self.assertEqual(code, 3)
             self.assertIn(words, err)
             self.assertLessEqual(len(err.splitlines()), 3)

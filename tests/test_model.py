@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import gzip
 import json
 import os
@@ -131,11 +132,15 @@ class Faults(unittest.TestCase):
     def test_a_server_that_cannot_be_reached_is_told_by_its_cause(self) -> None:
         unknown = socket.gaierror(socket.EAI_NONAME, "Name or service not known")
         no_host = mock.patch("socket.create_connection", side_effect=unknown)
+        late = (TimeoutError("timed out"), TimeoutError(errno.ETIMEDOUT, "No connection in 21 s"))
+        off, walled = (mock.patch("socket.create_connection", side_effect=error) for error in late)
         lost = BrokenPipeError(32, "Broken pipe")
         no_pipe = mock.patch("http.client.HTTPConnection.request", side_effect=lost)
         for kind, words, url, trouble in (
             ("refused", "lms server start", unused_url(), contextlib.nullcontext()),
             ("unreachable", "lmstudio_endpoint", "http://nowhere.invalid:1/", no_host),
+            ("unreachable", "(timed out); check lmstudio_endpoint", "http://10.0.0.9:1/", off),
+            ("unreachable", "(No connection in 21 s)", "http://10.0.0.9:1/", walled),
             ("incomplete", "broke off", "", no_pipe),
         ):
             clock = VirtualClock()
@@ -191,7 +196,7 @@ class Faults(unittest.TestCase):
         with ScriptedServer(GOOD) as server:
             client = model_server(server.url, lmstudio_timeout=0.05)
             with mock.patch("socket.create_connection", slow):
-                self.assertEqual(self.failure(client).kind, "timeout")
+                self.assertEqual(self.failure(client).kind, "unreachable")
                 let_go.set()
                 self.assert_no_worker()
         self.assertNotIn(b"POST", b"".join(server.requests))
@@ -415,6 +420,17 @@ class Discovery(unittest.TestCase):
                 vars(client)["_listed"] = lambda listed=listed: listed
                 client.discover()
                 self.assertIn(words, str(client._fault("context")))
+
+    def test_who_lists_no_model_is_told_how_that_server_gets_one_that_sees(self) -> None:
+        for port, words in (
+            (11434, "`ollama show NAME` lists vision"),
+            (1234, "`lms get"),
+            (47, "`lms get"),
+        ):
+            client = model_server(f"http://127.0.0.1:{port}")
+            vars(client)["_listed"] = list[agent.ModelInfo]
+            self.assertIn("lists no vision model; ", str(self.refused(client)))
+            self.assertIn(words, str(self.refused(client)))
 
     def test_at_the_start_a_dead_or_missing_server_is_said_once_and_not_waited_for(self) -> None:
         clock = VirtualClock()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import tempfile
 import threading
 import unittest
@@ -86,6 +87,35 @@ class Names(ProgramCase):
         told = self.stage(others=many).attempt("focus_window", title="no such title").result
         self.assertEqual((told.count('"; "'), "\n" in told), (11, False))
         self.assertLess(len(told), 12 * 60)
+
+    def test_each_title_and_name_that_was_told_cut_is_found_by_what_was_told(self) -> None:
+        titles = [f"{part} report of the northern region, {'2026 ' * 4}- Word" for part in "XY"]
+        titles.append("Mail ...")
+        windows = [Foreground(title, handle=90 + n) for n, title in enumerate(titles)]
+        told = self.stage(others=windows).attempt("focus_window", title="nowhere").result
+        shown = re.findall(r'"(.*?)"', told)[2:]
+        self.assertEqual([title.endswith("...") for title in shown], [True] * 3)
+        for title, said in zip(titles, shown, strict=True):
+            made = self.stage(others=[replace(window) for window in windows])
+            self.assertEqual(made.attempt("focus_window", title=said).refused, "")
+            self.assertEqual(made.world.window.title, title)
+        made = self.stage()
+        name = "x64 Native Tools Command Prompt for the Studio of 2026"
+        made.desktop._programs = [Program(name, "x.lnk", ("cmd.exe",))]
+        (said,) = re.findall(
+            "one of: (.*)[.]$", self.opened(made, "x64 Native Tools Prompt").result
+        )
+        self.assertEqual(said[-3:], "...")
+        self.assertEqual(self.opened(made, said).refused, "not_allowed")  # found, and asked about
+
+    def test_titles_that_begin_alike_are_told_as_far_as_they_differ(self) -> None:
+        titles = [f"Report of the northern region for the quarter {n} - Word" for n in (1, 2)]
+        windows = [Foreground(title, handle=90 + n) for n, title in enumerate(titles)]
+        made = self.stage(others=windows)
+        told = made.attempt("focus_window", title="Report of the northern region fo...").result
+        self.assertIn('quarter 1 - Word"; "Report', told)
+        for title in ("...", "\u2026"):
+            self.assertEqual(made.attempt("focus_window", title=title).refused, "no_window")
 
     def test_at_most_eight_candidates_are_listed_each_on_one_line(self) -> None:
         made = self.stage()

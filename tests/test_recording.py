@@ -291,6 +291,17 @@ class Steps(RecorderCase):
         steps = self.shown(iter([[Note("wheel", True, place, 0, units=-120)]] * 3 + [[]] * 12))
         self.assertEqual(steps, ["scroll -3 (235, 153)"])
 
+    def test_a_touchpad_turns_the_wheel_by_parts_of_a_notch(self) -> None:
+        place = Point(300, 110)
+        for units, times, told in ((-8, 450, -30), (15, 24, 3), (10, 3, 1), (-500, 1, -4)):
+            note = Note("wheel", True, place, 0, units=units)
+            steps = self.shown(iter([[note] * times] + [[]] * 12))
+            self.assertEqual(steps, [f"scroll {told} (235, 153)"])
+
+    def test_a_button_at_the_side_of_the_mouse_is_a_step(self) -> None:
+        steps = self.shown(self.hand.press("browserback"), self.hand.click("OK"))
+        self.assertEqual(steps, ['press key "browserback"', 'click "OK"'])
+
     def test_a_box_is_kept_as_it_was_left(self) -> None:
         self.shown(self.hand.click("Paid"), self.hand.click("OK"))
         self.assertEqual([step.checked for step in self.recorder.steps], [True, None])
@@ -926,6 +937,11 @@ class Listening(unittest.TestCase):
         told = [(note.what, note.down, note.units) for note in notes]
         self.assertEqual(told, [("left", True, 0), ("left", False, 0), ("wheel", True, -240)])
         self.assertEqual({note.place for note in notes}, {Point(40, 50)})
+
+    def test_the_buttons_at_the_side_of_a_mouse_are_the_keys_that_do_the_same(self) -> None:
+        back, forward = ((self.mouse(down), self.mouse(up)) for down, up in ((64, 128), (256, 512)))
+        told = [(note.what, note.units) for note in self.told(*back, *forward)]
+        self.assertEqual(told, [("browserback", 0), ("browserforward", 0)])
 
     def test_swapped_buttons_are_called_by_what_they_do(self) -> None:
         (note,) = self.told(self.mouse(0x1), swapped=True)

@@ -196,6 +196,24 @@ class Corner(WatchCase):
                 stage.world.mouse = corner
                 self.assertTrue(comes_true(lambda: stage.stop.reason == "the mouse in the corner"))
 
+    def test_a_corner_stops_where_monitors_do_not_stand_flush_and_nothing_goes_on(self) -> None:
+        main, lower = agent.Rect(0, 0, 1920, 1080), agent.Rect(-800, 200, 800, 600)
+        upper = agent.Rect(1920, -300, 1920, 1080)
+        for monitors, place, stops in (
+            ([main, lower], Point(-800, 200), True),  # no corner of the whole screen
+            ([main, lower, upper], Point(-799, 202), True),
+            ([main, upper], Point(1920, -300), True),
+            ([main, upper._replace(top=0)], Point(1921, 0), False),  # the mouse goes on to the left
+            ([main, main._replace(top=1080)], Point(0, 1081), False),  # or upwards
+        ):
+            with self.watched() as stage:
+                stage.world.monitors = monitors
+                stage.world.mouse = Point(500, 300)
+                self.rounds(stage)
+                stage.world.mouse = place
+                self.rounds(stage)
+                self.assertEqual(bool(stage.stop.reason), stops, place)
+
     def test_the_program_may_click_into_the_corner_and_the_mouse_have_been_there(self) -> None:
         with self.watched() as stage:
             stage.do("click", position=[1, 1])
