@@ -9530,14 +9530,14 @@ RAW_HEADER_BYTES = 24
 RIM_TYPEKEYBOARD = 1
 RI_KEY_BREAK = 1
 RI_KEY_E0 = 2
-# Of a mouse: what was pressed, let go or turned.
+# Of a mouse: what was pressed, let go or turned; "left" and "right" are keys.
 RI_MOUSE = {
-    0x0001: ("left", True),
-    0x0002: ("left", False),
-    0x0004: ("right", True),
-    0x0008: ("right", False),
-    0x0010: ("middle", True),
-    0x0020: ("middle", False),
+    0x0001: ("left button", True),
+    0x0002: ("left button", False),
+    0x0004: ("right button", True),
+    0x0008: ("right button", False),
+    0x0010: ("middle button", True),
+    0x0020: ("middle button", False),
     0x0400: ("wheel", True),
     0x0800: ("hwheel", True),
 }
@@ -9593,10 +9593,10 @@ def notes_of(api: Win32, message: ctypes.Structure, held: dict[str, bool]) -> It
     note = Note("", True, Point(message.pt.x, message.pt.y), message.time, held=chord)
     if raw.dwType != RIM_TYPEKEYBOARD:
         swapped = api.GetSystemMetrics(SM_SWAPBUTTON)
-        other = {"left": "right", "right": "left"} if swapped else {}
+        swap = {"left button": "right button", "right button": "left button"} if swapped else {}
         for flag, (name, down) in RI_MOUSE.items():
             if raw.usButtonFlags & flag:
-                what = other.get(name, name)
+                what = swap.get(name, name)
                 under = api.WindowFromPoint(message.pt)
                 window = int(api.GetAncestor(under, GA_ROOT) or 0) if under else 0
                 yield note._replace(what=what, down=down, units=raw.usButtonData, window=window)
@@ -21430,12 +21430,14 @@ EDITING = frozenset(
     """
     backspace delete left right up down home end insert ctrl+a ctrl+c ctrl+v ctrl+x ctrl+z ctrl+y
     ctrl+left ctrl+right ctrl+home ctrl+end ctrl+backspace ctrl+delete ctrl+insert shift+insert
-    shift+left shift+right shift+home shift+end capslock
+    shift+left shift+right shift+home shift+end shift+up shift+down ctrl+shift+left ctrl+shift+right
+    ctrl+shift+home ctrl+shift+end shift+delete pageup pagedown shift+pageup shift+pagedown
     """.split()
 )
+LOCKS = ("capslock", "numlock", "scrolllock")  # which are no step: texts do not depend on them
 DROPPING = frozenset(("alt+up", "alt+down", "f4"))  # which open and close a list
 SECRET = "{{PASSWORD}}"  # for what was typed into a field that hides it
-CLICKS = {"left": "click", "right": "right_click", "middle": "middle_click"}
+CLICKS = {"left button": "click", "right button": "right_click", "middle button": "middle_click"}
 AGAIN = {"click": "double_click", "double_click": "triple_click"}
 UNREAD_KEYS = "keys that could not be read"
 TOO_QUICK = (
@@ -21504,6 +21506,8 @@ class Entry:
             since = self.keys
         elif value is not None and since and (NO_TEXT in since or since in value):
             return value
+        elif value and since and (begin + since).startswith(value):
+            since = value.removeprefix(begin)  # another field may have got the rest
         return None if NO_TEXT in since else begin + since
 
     def typed(self, value: str | None) -> JsonDict | None:
@@ -21759,10 +21763,22 @@ class Recorder:
         if not step or not shown:
             return
         entry = step.entry
-        if entry:
+        opened = self.steps[-2:][0]
+        field = opened.seen.control or NO_CONTROL
+        is_of_menu = opened.tool == "right_click" and shown.role == "menu item"
+        held = value_in(field, front.control) if is_of_menu and field.role in FIELDS else None
+        if held is not None and held != field.value is not None:
+            # What its menu has pasted or cut counts as if it was typed.
+            opened.tool = "type_text"
+            opened.args.update(Entry(field.value, held).typed(held) or {})
+            self.steps.pop()
+            self._last = None
+        elif entry:
             is_there = same_control(shown, front.control)
             value = value_in(shown, front.control)
-            if entry.is_left(value):
+            there = front.control or shown
+            is_next = there.role in FIELDS and not there.rect.contains(step.seen.place)
+            if entry.is_left(value) or is_next:  # some go on to the next when they are full
                 self._leave_field()
             elif is_there:
                 entry.value = value
@@ -21798,7 +21814,7 @@ class Recorder:
         args: JsonDict = {"element_name": seen.name}
         if released.held:
             args["modifiers"] = "+".join(released.held)
-        is_left = pressed.what == "left"
+        is_left = pressed.what == "left button"
         if not near(pressed.place, released.place):
             if is_left:
                 self._add("drag", args, seen, start=pressed.place, end=released.place)
@@ -21832,7 +21848,7 @@ class Recorder:
 
     def _take_key(self, note: Note) -> None:
         chord = "+".join([*note.held, note.what]) if note.what else ""
-        if chord in self.eyes.actuator.config.hotkeys:
+        if chord in self.eyes.actuator.config.hotkeys or note.what in LOCKS:
             return
         edits = bool(note.text) or chord in EDITING
         drops = chord in DROPPING or (self._dropped and chord in ("enter", "escape"))
@@ -21855,8 +21871,14 @@ class Recorder:
         if focus and edits and focus.role in FIELDS and not focus.fixed:
             held = value_in(focus, before.control)
             entry = Entry(held, held)
-            # To type there clicks it.
-            step = there if there and there.tool == "click" else self._add_at_focus("type_text")
+            # To type there clicks it, and takes the place of what was selected.
+            step = there
+            if step and step.tool == "drag":
+                step.tool = "click"
+                step.args = {"position": step.args["start"], **step.args}
+                del step.args["start"], step.args["end"]
+            elif not step or step.tool != "click":
+                step = self._add_at_focus("type_text")
             if step:
                 step.entry = entry
         if entry and (edits or chord == "enter"):
@@ -21900,6 +21922,8 @@ class Recorder:
             return
         step.entry = None
         value = value_in(seen.control, now)
+        if value and len(entry.held(value) or "") < len(entry.held(None) or ""):
+            self.gaps[UNREAD_KEYS] += 1  # those that it did not take
         is_left = entry.is_left(value)
         if is_left:  # it may hold something else since
             value = None
@@ -22166,7 +22190,7 @@ def demo_hand(eyes: Eyes) -> Iterator[list[Note]]:
             perform("move", position=at)
             yield from [[]] * DEMO_RESTS
             ms = perform(tool, element_name=what, position=at)
-            press = [Note("left", down, here, ms) for down in (True, False)]
+            press = [Note("left button", down, here, ms) for down in (True, False)]
             yield press * (2 if tool == "double_click" else 1)
         yield from [[]] * DEMO_RESTS
     eyes.actuator.stop.set("the demo's hand has shown it")
