@@ -781,7 +781,7 @@ def _spellings(char: str) -> str:
 
 def squeezed(text: str) -> str:
     """Returns the letters and digits of a text alone, whatever their case."""
-    letters = filter(str.isalnum, text)
+    letters = filter(str.isalnum, unicodedata.normalize("NFC", text))
     return "".join(letters).casefold()
 
 
@@ -22207,6 +22207,13 @@ SECRET_ROWS_MOST = 100  # since each of their values is looked for in all that i
 PATHS_SAID = re.compile(r"(?<!\w)(?<=\")[A-Za-z]:[\\/][^\"\n]+|(?<!\w)[A-Za-z]:[\\/][^\s\"]+")
 NO_FILE_NAME = frozenset('<>:"|?*\n')
 REPLACED_SIGN = b"\xef\xbf\xbd"  # stands in UTF-8 where another program lost a sign
+# What comes of letters where UTF-8, or what MS-DOS or a Mac writes, was read in another code page.
+MISREAD = re.compile(
+    r"[\xc2-\xc5\xce-\xd1][\xa1-\xaa\xac-\xba\xbc-\xbf€ƒ†‡ˆ‰Š‹ŒŽ•˜™š›œžŸ]|[\xc2\xc3]\xa0|â€"
+    r"|[\xc3-\xc5\xce-\xd1][«»‚„…‘’“”–—](?=\w)|(?<=[A-Za-z])[‚„†‡ˆ‰‹“”ŠŽŸ](?=[a-z])"
+)
+# The first line of some tables, which tells Excel what stands between cells.
+DELIMITER_SAID = re.compile(r'\s*"?sep=([\t,;|:^])"?\n', re.IGNORECASE)
 
 
 @dataclass
@@ -22259,21 +22266,41 @@ def lines_of_table(path: Path) -> tuple[str, list[list[str]]]:
 
     Gives its delimiter, too.
     """
+    lines: list[list[str]] = []
     try:
         data = path.read_bytes()
         text = text_in(data)
         if text is None or REPLACED_SIGN in data:
             raise csv.Error
-        text = io.StringIO(text, newline=None).getvalue().lstrip("\n")
-        delimiter = max(DELIMITERS, key=text.partition("\n")[0].count)
-        lines = csv.reader(io.StringIO(text), delimiter=delimiter, strict=True)
-        # A quoted nothing is an empty cell of a table with one column.
-        return delimiter, [line for line in lines if any(line) or len(line) == 1] or [[]]
+        # Old programs end a file with Ctrl+Z.
+        text = io.StringIO(text, newline=None).getvalue().rstrip("\x1a")
+        said = DELIMITER_SAID.match(text)
+        text = text[said.end() :] if said else text
+
+        def read(delimiter: str, is_strict: bool) -> Iterator[list[str]]:
+            end = re.escape(delimiter)
+            # A blank before a quote is no part of the cell; elsewhere it is.
+            skips = re.search(rf'(?m){end} +"(?:[^"]|"")+"(?:{end}|$)', text) is not None
+            stream = io.StringIO(text)
+            for line in csv.reader(
+                stream, delimiter=delimiter, strict=is_strict, skipinitialspace=skips
+            ):
+                # A quoted nothing is an empty cell of a table with one column.
+                if any(map(str.strip, line)) or line == [""]:
+                    yield line
+
+        # By the right one most lines have as many cells as the head, and more than one.
+        cells = {sign: [*map(len, read(sign, False))] for sign in (said[1] if said else DELIMITERS)}
+        delimiter = max(cells, key=lambda sign: sum(n == cells[sign][0] > 1 for n in cells[sign]))
+        for line in read(delimiter, True):
+            lines.append(line)
+        return delimiter, lines or [[]]
     except OSError as error:
         raise ConfigError(f"The table {path} cannot be read: {error.strerror}.") from None
     except csv.Error:
+        where = f" in row {len(lines)}" if lines else ""
         raise ConfigError(
-            f"{path} is no table: it is damaged, a quote is not closed, or it is a workbook"
+            f"{path} is no table: it is damaged, a quote{where} is not closed, or it is a workbook"
             ", which is saved as CSV first."
         ) from None
 
@@ -22292,6 +22319,8 @@ def why_not_entered(table: Table, name: str, cell: str, known: Secrets) -> str:
             step.with_value(cell)
     except AgentError as error:
         return str(error).rstrip(".")
+    if MISREAD.search(cell):
+        return "its letters are of another code page; save the table as CSV UTF-8"
     if name in table.hidden:
         return why_not_hidden(cell).rstrip(".")
     if not table.steps and {*table.hidden, *known.values} & {*_SECRET_NAME.findall(cell)}:
@@ -22318,7 +22347,7 @@ def read_rows(
             table.hidden[name] = f"{{{{{name}}}}}"
     columns = [*head, *options.given]
     missing = dict(names)
-    surplus = [column for column in columns if not missing.pop(squeezed(column), "")]
+    surplus = [one for one in columns if not missing.pop(squeezed(one), "") and one.strip()]
     faults = [f"column {in_quotes(name, 60)} is missing" for name in missing.values()]
     odd = [one for one in surplus if missing or squeezed(one) in names or one in options.given]
     beside = " (with --with)" if options.given else ""
@@ -22329,6 +22358,7 @@ def read_rows(
     if not 0 < len(lines) <= most:
         faults.append(f"it has {count_of(len(lines), 'row')}, not 1 to {most} (--max-rows)")
     rows: list[RowRecord] = []
+    file = str(Path(options.rows).resolve())
     for number, line in enumerate([] if faults else lines, 1):
         if len(line) != len(head):
             faults.append(f"row {number} has {count_of(len(line), 'cell')}, not {len(head)}")
@@ -22340,7 +22370,6 @@ def read_rows(
             if fault:
                 faults.append(f"row {number}, {name}: {fault}")
         table.secrets[number] = {name: cells[name] for name in table.hidden}
-        file = str(Path(options.rows).resolve())
         rows.append(RowRecord(number, {**cells, **table.hidden}, table=file))
     if faults:
         raise ConfigError(f"{options.rows} cannot be used: {'; '.join(faults[:FAULTS_TOLD])}.")
@@ -22419,6 +22448,8 @@ FAILED_MOST = 3  # rows in a row, which end a table in any case
 TELLING = 3  # characters of a cell that are found in what was done by no chance
 # Of these the record is there, of others that are known it may be: none is entered again by itself.
 THERE = ("done", "skipped")
+# What spreadsheets make of cells: errors, long numbers in short, and what keeps zeros or quotes.
+MADE_OF_CELL = re.compile(r"""#\W?[A-ZÄÖÜ0/]{2,}[!?]?|##+|-?\d[.,]?\d*E\+\d+|=?"[^"]*"|'.*'""")
 NOT_BEGUN = "not begun"  # where it is recorded, another table had that row
 KNOWN = (*THERE, "unsure", "not proven", NOT_BEGUN)
 # What is clicked to type there, or to choose, and sends nothing.
@@ -22585,7 +22616,7 @@ class RowRepeat(Repeat):
             for text in map(ntpath.basename, self.row.values.values()):
                 title = title.replace(text or "\n", "")
             # What another row has left there would be lost.
-            for row in self.table.rows:
+            for row in self.table.rows if window.title != step.place.title else ():
                 for text in map(ntpath.basename, row.values.values()):
                     is_there = text in title and tells_words(title, text)
                     if is_there and not tells_words(step.place.title, text):
@@ -22728,6 +22759,9 @@ def ask_about_table(run: Run, table: Table) -> None:
     summary = f"{count_of(len(table.rest), 'row')}, {what}.{unused}"
     empty = sum(not text for row in table.rest for text in row.values.values())
     summary += f" Empty cells, which clear a field: {empty}." if empty else ""
+    odd = filter(MADE_OF_CELL.fullmatch, chain(*(row.values.values() for row in table.rest)))
+    told = cut(", ".join(odd), 80)
+    summary += f" Cells that a spreadsheet may have changed: {told}." if told else ""
     void = [str(row.line) for row in table.rest if table.void_checks(row.values)]
     rows = cut(", ".join(void), 80)
     summary += f" What a check quotes is empty, and proves nothing, in row {rows}." if void else ""
