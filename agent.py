@@ -9538,6 +9538,8 @@ RI_MOUSE = {
     0x0008: ("right button", False),
     0x0010: ("middle button", True),
     0x0020: ("middle button", False),
+    0x0040: ("browserback", True),  # as that key does
+    0x0100: ("browserforward", True),
     0x0400: ("wheel", True),
     0x0800: ("hwheel", True),
 }
@@ -21433,7 +21435,7 @@ EDITING = frozenset(
     shift+left shift+right shift+home shift+end shift+up shift+down ctrl+shift+left ctrl+shift+right
     ctrl+shift+home ctrl+shift+end shift+delete pageup pagedown shift+pageup shift+pagedown
     """.split()
-)
+).union(f"alt+num{digit}" for digit in range(10))  # by which signs are typed that no key has
 LOCKS = ("capslock", "numlock", "scrolllock")  # which are no step: texts do not depend on them
 DROPPING = frozenset(("alt+up", "alt+down", "f4"))  # which open and close a list
 SECRET = "{{PASSWORD}}"  # for what was typed into a field that hides it

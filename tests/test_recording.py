@@ -294,12 +294,17 @@ class Steps(RecorderCase):
         steps = self.shown(hand.click("Name:"), hand.type("Anna"), *back, hand.type(" Meier"))
         self.assertEqual(steps, ['type text "Anna Meier"'])
 
-    def test_keys_that_select_in_a_field_or_lock_letters_are_no_step(self) -> None:
+    def test_keys_that_select_in_a_field_lock_letters_or_spell_a_sign_are_no_step(self) -> None:
         hand = self.hand
         keys = [hand.press(key) for key in ("capslock", "numlock", "scrolllock", "pageup")]
         keys += [hand.press("end", "ctrl", "shift"), hand.press("delete", "shift")]
         steps = self.shown(hand.click("Name:"), hand.type("A"), *keys, hand.type("B"))
         self.assertEqual(steps, ['type text "AB"'])
+        self.form.controls["Name:"] = NAME
+        code = [hand.press(f"num{digit}", "alt") for digit in "0252"]
+        sign = self.holds("Name:", "Mü")
+        steps = self.shown(hand.click("Name:"), hand.type("M"), *code, sign, hand.type("ller"))
+        self.assertEqual(steps, ['type text "Müller"'])
         locks = [hand.press(key) for key in ("capslock", "numlock", "scrolllock")]
         self.assertEqual(self.shown(hand.click("OK"), *locks), ['click "OK"'])
 
@@ -982,6 +987,9 @@ class Listening(unittest.TestCase):
         button = [("left button", True, 0), ("left button", False, 0)]
         self.assertEqual(told, [*button, ("wheel", True, -240)])
         self.assertEqual({note.place for note in notes}, {Point(40, 50)})
+        # The two at the side, which people use as these keys; to let them go is nothing.
+        sides = self.told(*map(self.mouse, (0x40, 0x80, 0x100, 0x200)))
+        self.assertEqual([note.what for note in sides], ["browserback", "browserforward"])
 
     def test_swapped_buttons_are_called_by_what_they_do(self) -> None:
         (note,) = self.told(self.mouse(0x1), swapped=True)
