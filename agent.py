@@ -9575,15 +9575,15 @@ RAW_HEADER_BYTES = 24
 RIM_TYPEKEYBOARD = 1
 RI_KEY_BREAK = 1
 RI_KEY_E0 = 2
-# Of a mouse: what was pressed, let go or turned. The buttons at its side do what these keys do.
+# Of a mouse: what was pressed, let go or turned; "left" and "right" are keys.
 RI_MOUSE = {
-    0x0001: ("left", True),
-    0x0002: ("left", False),
-    0x0004: ("right", True),
-    0x0008: ("right", False),
-    0x0010: ("middle", True),
-    0x0020: ("middle", False),
-    0x0040: ("browserback", True),
+    0x0001: ("left button", True),
+    0x0002: ("left button", False),
+    0x0004: ("right button", True),
+    0x0008: ("right button", False),
+    0x0010: ("middle button", True),
+    0x0020: ("middle button", False),
+    0x0040: ("browserback", True),  # as that key does
     0x0100: ("browserforward", True),
     0x0400: ("wheel", True),
     0x0800: ("hwheel", True),
@@ -9640,10 +9640,10 @@ def notes_of(api: Win32, message: ctypes.Structure, held: dict[str, bool]) -> It
     note = Note("", True, Point(message.pt.x, message.pt.y), message.time, held=chord)
     if raw.dwType != RIM_TYPEKEYBOARD:
         swapped = api.GetSystemMetrics(SM_SWAPBUTTON)
-        other = {"left": "right", "right": "left"} if swapped else {}
+        swap = {"left button": "right button", "right button": "left button"} if swapped else {}
         for flag, (name, down) in RI_MOUSE.items():
             if raw.usButtonFlags & flag:
-                what = other.get(name, name)
+                what = swap.get(name, name)
                 under = api.WindowFromPoint(message.pt)
                 window = int(api.GetAncestor(under, GA_ROOT) or 0) if under else 0
                 yield note._replace(what=what, down=down, units=raw.usButtonData, window=window)
@@ -21540,12 +21540,14 @@ EDITING = frozenset(
     """
     backspace delete left right up down home end insert ctrl+a ctrl+c ctrl+v ctrl+x ctrl+z ctrl+y
     ctrl+left ctrl+right ctrl+home ctrl+end ctrl+backspace ctrl+delete ctrl+insert shift+insert
-    shift+left shift+right shift+home shift+end capslock
+    shift+left shift+right shift+home shift+end shift+up shift+down ctrl+shift+left ctrl+shift+right
+    ctrl+shift+home ctrl+shift+end shift+delete pageup pagedown shift+pageup shift+pagedown
     """.split()
-)
+).union(f"alt+num{digit}" for digit in range(10))  # by which signs are typed that no key has
+LOCKS = ("capslock", "numlock", "scrolllock")  # which are no step: texts do not depend on them
 DROPPING = frozenset(("alt+up", "alt+down", "f4"))  # which open and close a list
 SECRET = "{{PASSWORD}}"  # for what was typed into a field that hides it
-CLICKS = {"left": "click", "right": "right_click", "middle": "middle_click"}
+CLICKS = {"left button": "click", "right button": "right_click", "middle button": "middle_click"}
 AGAIN = {"click": "double_click", "double_click": "triple_click"}
 UNREAD_KEYS = "keys that could not be read"
 TOO_QUICK = (
@@ -21614,6 +21616,8 @@ class Entry:
             since = self.keys
         elif value is not None and since and (NO_TEXT in since or since in value):
             return value
+        elif value and since and (begin + since).startswith(value):
+            since = value.removeprefix(begin)  # another field may have got the rest
         return None if NO_TEXT in since else begin + since
 
     def typed(self, value: str | None) -> JsonDict | None:
@@ -21869,10 +21873,22 @@ class Recorder:
         if not step or not shown:
             return
         entry = step.entry
-        if entry:
+        opened = self.steps[-2:][0]
+        field = opened.seen.control or NO_CONTROL
+        is_of_menu = opened.tool == "right_click" and shown.role == "menu item"
+        held = value_in(field, front.control) if is_of_menu and field.role in FIELDS else None
+        if held is not None and held != field.value is not None:
+            # What its menu has pasted or cut counts as if it was typed.
+            opened.tool = "type_text"
+            opened.args.update(Entry(field.value, held).typed(held) or {})
+            self.steps.pop()
+            self._last = None
+        elif entry:
             is_there = same_control(shown, front.control)
             value = value_in(shown, front.control)
-            if entry.is_left(value):
+            there = front.control or shown
+            is_next = there.role in FIELDS and not there.rect.contains(step.seen.place)
+            if entry.is_left(value) or is_next:  # some go on to the next when they are full
                 self._leave_field()
             elif is_there:
                 entry.value = value
@@ -21908,7 +21924,7 @@ class Recorder:
         args: JsonDict = {"element_name": seen.name}
         if released.held:
             args["modifiers"] = "+".join(released.held)
-        is_left = pressed.what == "left"
+        is_left = pressed.what == "left button"
         if not near(pressed.place, released.place):
             if is_left:
                 self._add("drag", args, seen, start=pressed.place, end=released.place)
@@ -21942,7 +21958,7 @@ class Recorder:
 
     def _take_key(self, note: Note) -> None:
         chord = "+".join([*note.held, note.what]) if note.what else ""
-        if chord in self.eyes.actuator.config.hotkeys:
+        if chord in self.eyes.actuator.config.hotkeys or note.what in LOCKS:
             return
         edits = bool(note.text) or chord in EDITING
         drops = chord in DROPPING or (self._dropped and chord in ("enter", "escape"))
@@ -21965,8 +21981,14 @@ class Recorder:
         if focus and edits and focus.role in FIELDS and not focus.fixed:
             held = value_in(focus, before.control)
             entry = Entry(held, held)
-            # To type there clicks it.
-            step = there if there and there.tool == "click" else self._add_at_focus("type_text")
+            # To type there clicks it, and takes the place of what was selected.
+            step = there
+            if step and step.tool == "drag":
+                step.tool = "click"
+                step.args = {"position": step.args["start"], **step.args}
+                del step.args["start"], step.args["end"]
+            elif not step or step.tool != "click":
+                step = self._add_at_focus("type_text")
             if step:
                 step.entry = entry
         if entry and (edits or chord == "enter"):
@@ -22010,6 +22032,8 @@ class Recorder:
             return
         step.entry = None
         value = value_in(seen.control, now)
+        if value and len(entry.held(value) or "") < len(entry.held(None) or ""):
+            self.gaps[UNREAD_KEYS] += 1  # those that it did not take
         is_left = entry.is_left(value)
         if is_left:  # it may hold something else since
             value = None
@@ -22285,7 +22309,7 @@ def demo_hand(eyes: Eyes) -> Iterator[list[Note]]:
             perform("move", position=at)
             yield from [[]] * DEMO_RESTS
             ms = perform(tool, element_name=what, position=at)
-            press = [Note("left", down, here, ms) for down in (True, False)]
+            press = [Note("left button", down, here, ms) for down in (True, False)]
             yield press * (2 if tool == "double_click" else 1)
         yield from [[]] * DEMO_RESTS
     eyes.actuator.stop.set("the demo's hand has shown it")
@@ -22302,6 +22326,13 @@ SECRET_ROWS_MOST = 100  # since each of their values is looked for in all that i
 PATHS_SAID = re.compile(r"(?<!\w)(?<=\")[A-Za-z]:[\\/][^\"\n]+|(?<!\w)[A-Za-z]:[\\/][^\s\"]+")
 NO_FILE_NAME = frozenset('<>:"|?*\n')
 REPLACED_SIGN = b"\xef\xbf\xbd"  # stands in UTF-8 where another program lost a sign
+# What comes of letters where UTF-8, or what MS-DOS or a Mac writes, was read in another code page.
+MISREAD = re.compile(
+    r"[\xc2-\xc5\xce-\xd1][\xa1-\xaa\xac-\xba\xbc-\xbf€ƒ†‡ˆ‰Š‹ŒŽ•˜™š›œžŸ]|[\xc2\xc3]\xa0|â€"
+    r"|[\xc3-\xc5\xce-\xd1][«»‚„…‘’“”–—](?=\w)|(?<=[A-Za-z])[‚„†‡ˆ‰‹“”ŠŽŸ](?=[a-z])"
+)
+# The first line of some tables, which tells Excel what stands between cells.
+DELIMITER_SAID = re.compile(r'\s*"?sep=([\t,;|:^])"?\n', re.IGNORECASE)
 
 
 @dataclass
@@ -22354,21 +22385,41 @@ def lines_of_table(path: Path) -> tuple[str, list[list[str]]]:
 
     Gives its delimiter, too.
     """
+    lines: list[list[str]] = []
     try:
         data = path.read_bytes()
         text = text_in(data)
         if text is None or REPLACED_SIGN in data:
             raise csv.Error
-        text = io.StringIO(text, newline=None).getvalue().lstrip("\n")
-        delimiter = max(DELIMITERS, key=text.partition("\n")[0].count)
-        lines = csv.reader(io.StringIO(text), delimiter=delimiter, strict=True)
-        # A quoted nothing is an empty cell of a table with one column.
-        return delimiter, [line for line in lines if any(line) or len(line) == 1] or [[]]
+        # Old programs end a file with Ctrl+Z.
+        text = io.StringIO(text, newline=None).getvalue().rstrip("\x1a")
+        said = DELIMITER_SAID.match(text)
+        text = text[said.end() :] if said else text
+
+        def read(delimiter: str, is_strict: bool) -> Iterator[list[str]]:
+            end = re.escape(delimiter)
+            # A blank before a quote is no part of the cell; elsewhere it is.
+            skips = re.search(rf'(?m){end} +"(?:[^"]|"")+"(?:{end}|$)', text) is not None
+            stream = io.StringIO(text)
+            for line in csv.reader(
+                stream, delimiter=delimiter, strict=is_strict, skipinitialspace=skips
+            ):
+                # A quoted nothing is an empty cell of a table with one column.
+                if any(map(str.strip, line)) or line == [""]:
+                    yield line
+
+        # By the right one most lines have as many cells as the head, and more than one.
+        cells = {sign: [*map(len, read(sign, False))] for sign in (said[1] if said else DELIMITERS)}
+        delimiter = max(cells, key=lambda sign: sum(n == cells[sign][0] > 1 for n in cells[sign]))
+        for line in read(delimiter, True):
+            lines.append(line)
+        return delimiter, lines or [[]]
     except OSError as error:
         raise ConfigError(f"The table {path} cannot be read: {error.strerror}.") from None
     except csv.Error:
+        where = f" in row {len(lines)}" if lines else ""
         raise ConfigError(
-            f"{path} is no table: it is damaged, a quote is not closed, or it is a workbook"
+            f"{path} is no table: it is damaged, a quote{where} is not closed, or it is a workbook"
             ", which is saved as CSV first."
         ) from None
 
@@ -22387,6 +22438,8 @@ def why_not_entered(table: Table, name: str, cell: str, known: Secrets) -> str:
             step.with_value(cell)
     except AgentError as error:
         return str(error).rstrip(".")
+    if MISREAD.search(cell):
+        return "its letters are of another code page; save the table as CSV UTF-8"
     if name in table.hidden:
         return why_not_hidden(cell).rstrip(".")
     if not table.steps and {*table.hidden, *known.values} & {*_SECRET_NAME.findall(cell)}:
@@ -22413,7 +22466,7 @@ def read_rows(
             table.hidden[name] = f"{{{{{name}}}}}"
     columns = [*head, *options.given]
     missing = dict(names)
-    surplus = [column for column in columns if not missing.pop(squeezed(column), "")]
+    surplus = [one for one in columns if not missing.pop(squeezed(one), "") and one.strip()]
     faults = [f"column {in_quotes(name, 60)} is missing" for name in missing.values()]
     odd = [one for one in surplus if missing or squeezed(one) in names or one in options.given]
     beside = " (with --with)" if options.given else ""
@@ -22424,6 +22477,7 @@ def read_rows(
     if not 0 < len(lines) <= most:
         faults.append(f"it has {count_of(len(lines), 'row')}, not 1 to {most} (--max-rows)")
     rows: list[RowRecord] = []
+    file = str(Path(options.rows).resolve())
     for number, line in enumerate([] if faults else lines, 1):
         if len(line) != len(head):
             faults.append(f"row {number} has {count_of(len(line), 'cell')}, not {len(head)}")
@@ -22435,7 +22489,6 @@ def read_rows(
             if fault:
                 faults.append(f"row {number}, {name}: {fault}")
         table.secrets[number] = {name: cells[name] for name in table.hidden}
-        file = str(Path(options.rows).resolve())
         rows.append(RowRecord(number, {**cells, **table.hidden}, table=file))
     if faults:
         raise ConfigError(f"{options.rows} cannot be used: {'; '.join(faults[:FAULTS_TOLD])}.")
@@ -22514,6 +22567,8 @@ FAILED_MOST = 3  # rows in a row, which end a table in any case
 TELLING = 3  # characters of a cell that are found in what was done by no chance
 # Of these the record is there, of others that are known it may be: none is entered again by itself.
 THERE = ("done", "skipped")
+# What spreadsheets make of cells: errors, long numbers in short, and what keeps zeros or quotes.
+MADE_OF_CELL = re.compile(r"""#\W?[A-ZÄÖÜ0/]{2,}[!?]?|##+|-?\d[.,]?\d*E\+\d+|=?"[^"]*"|'.*'""")
 NOT_BEGUN = "not begun"  # where it is recorded, another table had that row
 KNOWN = (*THERE, "unsure", "not proven", NOT_BEGUN)
 # What is clicked to type there, or to choose, and sends nothing.
@@ -22680,7 +22735,7 @@ class RowRepeat(Repeat):
             for text in map(ntpath.basename, self.row.values.values()):
                 title = title.replace(text or "\n", "")
             # What another row has left there would be lost.
-            for row in self.table.rows:
+            for row in self.table.rows if window.title != step.place.title else ():
                 for text in map(ntpath.basename, row.values.values()):
                     is_there = text in title and tells_words(title, text)
                     if is_there and not tells_words(step.place.title, text):
@@ -22823,6 +22878,9 @@ def ask_about_table(run: Run, table: Table) -> None:
     summary = f"{count_of(len(table.rest), 'row')}, {what}.{unused}"
     empty = sum(not text for row in table.rest for text in row.values.values())
     summary += f" Empty cells, which clear a field: {empty}." if empty else ""
+    odd = filter(MADE_OF_CELL.fullmatch, chain(*(row.values.values() for row in table.rest)))
+    told = cut(", ".join(odd), 80)
+    summary += f" Cells that a spreadsheet may have changed: {told}." if told else ""
     void = [str(row.line) for row in table.rest if table.void_checks(row.values)]
     rows = cut(", ".join(void), 80)
     summary += f" What a check quotes is empty, and proves nothing, in row {rows}." if void else ""

@@ -89,7 +89,7 @@ class Hand:
         if control.checked is not None:
             self.form.controls[name] = replace(control, checked=not control.checked)
         end = agent.middle_of(self.form.controls[to].rect) if to else place
-        what = button[0] if button else "left"
+        what = f"{button[0] if button else 'left'} button"
         yield [Note(what, True, place, 0), Note(what, False, end, 0)]
         yield from [[]] * 12
 
@@ -286,6 +286,101 @@ class Steps(RecorderCase):
             ],
         )
 
+    def test_keys_that_are_called_as_a_mouse_button_are_keys(self) -> None:
+        hand = self.hand
+        arrows = [hand.press("left"), hand.press("right", "shift")]
+        steps = self.shown(hand.click("OK"), *arrows, hand.click("Paid"))
+        keys = ['press key "left"', 'press key "shift+right"']
+        self.assertEqual(steps, ['click "OK"', *keys, 'click "Paid"'])
+        back = hand.press("left"), hand.press("left", "ctrl", "shift")
+        steps = self.shown(hand.click("Name:"), hand.type("Anna"), *back, hand.type(" Meier"))
+        self.assertEqual(steps, ['type text "Anna Meier"'])
+
+    def test_keys_that_select_in_a_field_lock_letters_or_spell_a_sign_are_no_step(self) -> None:
+        hand = self.hand
+        keys = [hand.press(key) for key in ("capslock", "numlock", "scrolllock", "pageup")]
+        keys += [hand.press("end", "ctrl", "shift"), hand.press("delete", "shift")]
+        steps = self.shown(hand.click("Name:"), hand.type("A"), *keys, hand.type("B"))
+        self.assertEqual(steps, ['type text "AB"'])
+        self.form.controls["Name:"] = NAME
+        code = [hand.press(f"num{digit}", "alt") for digit in "0252"]
+        sign = self.holds("Name:", "Mü")
+        steps = self.shown(hand.click("Name:"), hand.type("M"), *code, sign, hand.type("ller"))
+        self.assertEqual(steps, ['type text "Müller"'])
+        locks = [hand.press(key) for key in ("capslock", "numlock", "scrolllock")]
+        self.assertEqual(self.shown(hand.click("OK"), *locks), ['click "OK"'])
+
+    def test_what_is_dragged_over_in_a_field_and_typed_over_is_what_the_field_holds(self) -> None:
+        hand = self.hand
+        self.form.controls["Name:"] = replace(NAME, value="Old")
+
+        def over(end: Point) -> Iterator[list[Note]]:
+            place = Point(210, 115)
+            self.form._cursor = place
+            yield from [[]] * 6
+            self.form.focus = "Name:"
+            yield [Note("left button", True, place, 0), Note("left button", False, end, 0)]
+            yield from [[]] * 12
+
+        for end in (Point(400, 116), Point(20, 300)):  # people go beyond its edge
+            self.form.controls["Name:"] = replace(NAME, value="Old")
+            empties = self.holds("Name:", "")
+            steps = self.shown(over(end), empties, hand.type("New"), hand.click("OK"))
+            self.assertEqual(steps, ['type text "New"', 'click "OK"'])
+            self.assertTrue(self.recorder.steps[0].args["clear"])
+        steps = self.shown(over(Point(400, 116)), hand.press("b", "ctrl"))
+        self.assertEqual(steps, ['drag "Name:"', 'press key "ctrl+b"'])
+
+    def holds(self, name: str, value: str, key: str = "") -> Iterator[list[Note]]:
+        """The field holds that, after this key, without which nothing is noted."""
+        self.form.controls[name] = replace(self.form.controls[name], value=value)
+        yield [Note(key, True, self.form._cursor, 0, key)] if key else []
+
+    def test_what_the_menu_of_a_field_puts_into_it_is_what_the_field_holds(self) -> None:
+        hand = self.hand
+        item = Control("Paste", "menu item", Rect(300, 120, 90, 20), window=7)
+        for before, after, typed in (
+            ("", "Meier, Anna", {"text": "Meier, Anna"}),
+            ("Dr. ", "Dr. Anna", {"text": "Anna"}),
+            ("Old", "", {"text": "", "clear": True}),
+            ("Old", "Old", None),
+        ):
+            field = replace(NAME, value=before)
+            self.form.controls = {"Name:": field, "Paste": item, "OK": OK}
+
+            def chooses(after: str = after) -> Iterator[list[Note]]:
+                for notes in hand.click("Paste"):
+                    if notes:
+                        self.form.controls["Name:"] = replace(NAME, value=after)
+                    yield notes
+
+            steps = self.shown(hand.click("Name:", "right"), chooses(), hand.click("OK"))
+            first = self.recorder.steps[0].args
+            kept = {key: first[key] for key in ("text", "clear") if key in first}
+            self.assertEqual(kept, typed or {})
+            self.assertEqual(len(steps), 2 if typed else 3)
+            self.assertEqual(steps[-1], 'click "OK"')
+
+    def test_a_field_that_is_full_and_goes_on_to_the_next_has_its_own_text(self) -> None:
+        def types(rests: int) -> Iterator[list[Note]]:
+            form = self.form
+            for key in "1234":
+                old = form.controls[form.focus]
+                form.controls[form.focus] = replace(old, value=f"{old.value}{key}")
+                if key == "2":
+                    form.focus = "City:"
+                yield [Note(key, True, form._cursor, 0, key)]
+                yield from [[]] * rests
+            yield from [[]] * 12
+
+        for rests, kept, lost in ((14, ["12", "34"], 0), (1, ["12"], 1)):
+            self.form.controls |= {"Name:": NAME, "City:": CITY}
+            self.shown(self.hand.click("Name:"), types(rests), self.hand.click("OK"))
+            *fields, _ = self.recorder.steps
+            texts = [step.args["text"] for step in fields]
+            self.assertEqual((texts, self.recorder.gaps[UNREAD]), (kept, lost))
+            self.assertEqual([step.seen.name for step in fields], ["Name:", "City:"][: len(kept)])
+
     def test_the_wheel_is_one_step_of_all_its_notches(self) -> None:
         place = Point(300, 110)
         steps = self.shown(iter([[Note("wheel", True, place, 0, units=-120)]] * 3 + [[]] * 12))
@@ -314,7 +409,7 @@ class Steps(RecorderCase):
         city = replace(CITY, role="combo box", fixed=True, value="Bern")
         self.form.controls = {"City:": city, "Paid": TICK}
         below = agent.middle_of(TICK.rect)
-        press = [Note("left", down, below, 0, window=99) for down in (True, False)]
+        press = [Note("left button", down, below, 0, window=99) for down in (True, False)]
         steps = self.shown(self.hand.click("City:"), iter([press] + [[]] * 12))
         self.assertEqual(steps, ['type text "Bern"'])
 
@@ -328,7 +423,7 @@ class Steps(RecorderCase):
         def picks(value: str, window: int) -> Iterator[list[Note]]:
             self.form._cursor = below
             self.form.controls["City:"] = replace(city, value=value)
-            yield [Note("left", down, below, 0, window=window) for down in (True, False)]
+            yield [Note("left button", down, below, 0, window=window) for down in (True, False)]
             yield from [[]] * 12
 
         for window in (0, WINDOW.handle):
@@ -366,7 +461,7 @@ class Steps(RecorderCase):
             for sign in "Anna":
                 yield [Note(sign, True, place, 0, sign)]
             yield [Note("enter", True, place, 0)]
-            yield [Note("left", down, place, 0) for down in (True, False)]
+            yield [Note("left button", down, place, 0) for down in (True, False)]
             yield from [[]] * 12
 
         steps = self.shown(hand.click("City:"), quick())
@@ -587,7 +682,7 @@ class LooksBefore(RecorderCase):
         """Clicks without a rest, which makes another control of it."""
         self.form._cursor = place = agent.middle_of(self.form.controls[name].rect)
         self.form.controls[name] = by_now
-        yield [Note("left", down, place, 0) for down in (True, False)]
+        yield [Note("left button", down, place, 0) for down in (True, False)]
 
     def test_a_look_that_a_press_came_into_is_not_used(self) -> None:
         self.late_ms = 100  # while the mouse rests on it for 120
@@ -935,8 +1030,12 @@ class Listening(unittest.TestCase):
     def test_buttons_and_wheel_come_with_the_place_of_that_moment(self) -> None:
         notes = self.told(self.mouse(0x1), self.mouse(0x2), self.mouse(0), self.mouse(0x400, -240))
         told = [(note.what, note.down, note.units) for note in notes]
-        self.assertEqual(told, [("left", True, 0), ("left", False, 0), ("wheel", True, -240)])
+        button = [("left button", True, 0), ("left button", False, 0)]
+        self.assertEqual(told, [*button, ("wheel", True, -240)])
         self.assertEqual({note.place for note in notes}, {Point(40, 50)})
+        # The two at the side, which people use as these keys; to let them go is nothing.
+        sides = self.told(*map(self.mouse, (0x40, 0x80, 0x100, 0x200)))
+        self.assertEqual([note.what for note in sides], ["browserback", "browserforward"])
 
     def test_the_buttons_at_the_side_of_a_mouse_are_the_keys_that_do_the_same(self) -> None:
         back, forward = ((self.mouse(down), self.mouse(up)) for down, up in ((64, 128), (256, 512)))
@@ -945,7 +1044,7 @@ class Listening(unittest.TestCase):
 
     def test_swapped_buttons_are_called_by_what_they_do(self) -> None:
         (note,) = self.told(self.mouse(0x1), swapped=True)
-        self.assertEqual(note.what, "right")
+        self.assertEqual(note.what, "right button")
 
     def test_keys_come_with_what_they_type(self) -> None:
         shift, a, f5, right_alt = 0x10, 0x41, 0x74, 0x12

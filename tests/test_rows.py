@@ -290,7 +290,9 @@ class Tables(RowsCase):
             (b'name;city\n"A\tB";C\n', "row 1, name: it has a tab"),
             (b'name;city\nA;"B\nC"\n', "row 1, city: .* a line break that what was shown has not"),
             (b"name;city\n" + b"A" * 4000 + b";B\n", "row 1, name: it is longer than 3"),
-            (b'name;city\n"A;B\n', "a quote is not closed"),
+            (b'name;city\n"A;B\n', "a quote in row 1 is not closed"),
+            (b'name;city\nA;B\nC;"5" D"\nE;F\n', "a quote in row 2 is not closed"),
+            (b'"name;city\nA;B\n', "a quote is not closed"),
             (b"name;city\nA\x81;B\n", "is no table"),
             ("name;city\nA\ufffd;B\n".encode(), "is no table"),
         ):
@@ -321,6 +323,71 @@ class Tables(RowsCase):
                     said,
                 )
                 self.assertEqual(r"row 1, name: 'C:" in said, is_wrong, said)
+
+    def test_what_stands_between_cells_is_what_most_lines_have_or_the_first_one_says(self) -> None:
+        for data in (
+            'name;city;"total, net, in CHF, rounded"\nA;Bern;1\n',
+            "name;city;total, net, in CHF\nA;Bern;1\n",
+            '"no. of\ncustomer";name;city\n7;A;Bern\n',
+            "sep=;\nname;city\nA;Bern\n",
+            '"sep=\t"\r\nname\tcity\r\nA\tBern\r\n',
+            "SEP=|\nname|city|a,b,c,d\nA|Bern|\n",
+        ):
+            rows, said = self.read(data.encode())
+            self.assertEqual(rows, [("A", "Bern")], f"{data}{said}")
+
+    def test_a_blank_before_a_quote_is_no_part_of_a_cell_and_any_other_is(self) -> None:
+        for data, row in (
+            ('"name", "city"\n"A", "Bern, BE"\n', ("A", "Bern, BE")),
+            ('name; city\nA;  "B ""x"""\n', ("A", 'B "x"')),
+            ('name;city\nA; "B" and C\n', ("A", ' "B" and C')),
+            ('name;city\n"A; ""B""";C\n', ('A; "B"', "C")),
+        ):
+            rows, said = self.read(data.encode())
+            self.assertEqual(rows, [row], said)
+
+    def test_a_line_of_blanks_is_no_row_nor_is_the_end_that_old_programs_write(self) -> None:
+        data = "name;city\nA;B\n ;\t\n\xa0;\xa0\n   \n;\nC;D\n\x1a"
+        rows, said = self.read(data.encode())
+        self.assertEqual(rows, [("A", "B"), ("C", "D")], said)
+        rows, _ = self.read(b"name;city;\nA; ;\n")
+        self.assertEqual(rows, [("A", " ")])
+
+    def test_letters_that_were_read_in_another_code_page_are_refused(self) -> None:
+        mixed = "name;city\nZürich;B\n".encode() + "Genève;C\n".encode("cp1252")
+        for data in (
+            mixed,
+            "name;city\nMÃ¼ller;B\n".encode(),
+            "name;city\nMichaÅ‚owski;B\n".encode(),
+            "name;city\nD’Oro;B\n".replace("’", "â€™").encode(),
+            "name;city\nKöln;B\n".encode("cp850"),
+            "name;city\nOrléans;B\n".encode("cp437"),
+            "name;city\nZürich;B\n".encode("mac_roman"),
+        ):
+            rows, said = self.read(data)
+            self.assertEqual(rows, [], said)
+            self.assertIn("row 1, name: its letters are of another code page", said)
+        names = "“IRMÔ|AMANHÃ…|«AMANHû|Žižek|DUŠAN|L’Haÿ|„Hallo“|Rock ‚n‘ Roll|ESPAÑA|PÅ”|5”x3"
+        cells = names.split("|")
+        rows, said = self.read("".join(["name;city\n", *(f"{one};B\n" for one in cells)]).encode())
+        self.assertEqual(rows, [(one, "B") for one in cells], said)
+
+    def test_what_a_spreadsheet_may_have_made_of_cells_is_told_before_it_is_typed(self) -> None:
+        odd = ["#NV", "#DIV/0!", "########", "4,17912E+10", "'0123'"]
+        lines = [f"{one};Bern" for one in [*odd, "007", "#12", "12E34", "O'Hara"]]
+        _, said, _ = self.rows(self.table(*lines, 'A;="03000"'))
+        told = f'Cells that a spreadsheet may have changed: {", ".join(odd)}, ="03000".'
+        self.assertIn(told, " ".join(said.split()))
+        self.assertNotIn("spreadsheet", self.read(b"name;city\n007;1.2.2024\n")[1])
+
+    def test_a_column_has_its_name_however_its_letters_are_put_together(self) -> None:
+        shutil.rmtree(self.folder / "dumps")
+        steps = copy.deepcopy(STEPS)
+        steps[1][2]["value"] = "größe"
+        record(self.folder / "dumps", "", steps)
+        for head in ("name;gro\u0308ße", "name;GRÖSSE"):
+            rows, said = self.read(f"{head}\nA;Bern\n".encode())
+            self.assertEqual(rows, [("A", "Bern")], said)
 
     def test_a_quoted_nothing_is_the_empty_cell_of_a_table_with_one_column(self) -> None:
         rows, said = self.read(b'name\nA\n\n""\nB\n', "--with", "city=Bern")
