@@ -4882,7 +4882,7 @@ SHARES .*\b(forward\w*|redirect\w*|share|sharing|add people|invit\w+|delegat\w*|
     |weiterleit\w*|umleit\w*|freigeb\w*|freigabe|teilen|personen|einlad\w*|stellvertret\w*|partag\w+
     |transferer|compartir|reenvi\w*)\b.*
 # What keeps others out, what traffic goes through, what sends on all mail, what fills in forms.
-GUARDS .*\b(smart ?screen|defender|firewall|antivirus\w*|safe browsing|malicious|malware|ransomware
+PROTECTS .*\b(smart ?screen|defender|firewall|antivirus\w*|safe browsing|malicious|malware|ransomware
     |tamper protection|sandbox\w*|(website|web|phishing|threat|virus|download|account) protection
     |protect (me|against)|schutzt?|viren\w*|schadsoftware|proteccion|protezione|protecao|ochron\w*
     |зaщиta|two-factor|2fa|mfa|bitlocker|screen lock|certificates?|zertifikate?)\b.*
@@ -6725,7 +6725,7 @@ address | does=drag | program=<BROWSERS> | control=<ADDRESS_BAR>
 address | text=.+ | line=\??\s*((java|vb)script|data|view-source|file|blob|filesystem):.*
      | program=<BROWSERS>
 address | label=(.*\n)?(paste and (go|search)|einfugen und)\b.*
-system | in=checkbox|switch | does=<PRESSES>|space | control=<GUARDS>|<ROUTES>
+system | in=checkbox|switch | does=<PRESSES>|space | control=<PROTECTS>|<ROUTES>
 system | in=(split )?button | does=<A_CLICK>|enter|space | label=<SAVES>|(.*\n)?<OKAY>
      | about=<ROUTES>
 share | in=(split )?button | does=<A_CLICK>|enter|space | label=<SAVES>|(.*\n)?<OKAY>
@@ -23654,8 +23654,6 @@ MCP_PROFILE = Profile(
     "mcp", "what a client calls", "chat", MCP_WORDS, {"executor": Role("client", "")}
 )
 SUCCESSES = [kind for kind, ending in OUTCOMES.items() if ending.tone == "good"]
-
-
 # What kept a run from harm does so when it goes on, too, unless something else is said.
 GUARDS = "area dry_run blocked_keys blocked_windows allowed_windows confirm risky_words".split()
 
