@@ -4882,8 +4882,8 @@ SHARES .*\b(forward\w*|redirect\w*|share|sharing|add people|invit\w+|delegat\w*|
     |weiterleit\w*|umleit\w*|freigeb\w*|freigabe|teilen|personen|einlad\w*|stellvertret\w*|partag\w+
     |transferer|compartir|reenvi\w*)\b.*
 # What keeps others out, what traffic goes through, what sends on all mail, what fills in forms.
-PROTECTS .*\b(smart ?screen|defender|firewall|antivirus\w*|safe browsing|malicious|malware|ransomware
-    |tamper protection|sandbox\w*|(website|web|phishing|threat|virus|download|account) protection
+PROTECTS .*\b(smart ?screen|defender|firewall|antivirus\w*|safe browsing|malicious|malware
+    |ransomware|tamper protection|sandbox\w*|(website|web|phishing|threat|virus|download|account) protection
     |protect (me|against)|schutzt?|viren\w*|schadsoftware|proteccion|protezione|protecao|ochron\w*
     |зaщиta|two-factor|2fa|mfa|bitlocker|screen lock|certificates?|zertifikate?)\b.*
 ROUTES .*\b(proxy|prox(ies|ys)|dns|vpn|pac file|gateway|pasarela|passerelle)\b.*
