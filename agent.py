@@ -13896,12 +13896,14 @@ class Typing:
         """Chooses an entry of a list that drops down, as was shown; ToolError if it has none."""
         # Closed by the one key that does nothing else, it holds at once what an arrow chooses.
         yield from self.keys("alt+up", "home")
-        passed: list[str | None] = [None]
-        while (value := self.chosen(clicked, passed)) not in passed:
-            if value == text:
-                return
-            passed.append(value)
-            yield from self.keys("down")
+        # Where nothing was chosen it may begin in the middle: the way back has what lies before.
+        for arrow in ("down", "up"):
+            passed: list[str | None] = [None]
+            while (value := self.chosen(clicked, passed)) not in passed:
+                if value == text:
+                    return
+                passed.append(value)
+                yield from self.keys(arrow)
         name = self.check.hide(quoted_control(clicked))
         raise ToolError(f"{name} has no entry {self.check.hide(quoted_name(text, 80))}", "no_entry")
 
@@ -15121,8 +15123,10 @@ def both_deeds(one: Deed, other: Deed) -> Deed:
     if other.refused and one.acted:
         became = "half-way" if one.begun or other.begun else "failed"
     return replace(
+    result = f"{one.result}; {other.result}"
         other,
-        result=f"{one.result}; {other.result}",
+        result=result,
+        result = f"{other.result}; before that: {one.result}"  # what matters is read first
         became=became,
         controls=[*one.controls, *other.controls],
         known="; ".join(filter(None, (one.known, other.known))),

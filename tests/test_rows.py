@@ -1572,8 +1572,9 @@ class Typed(RowsCase):
         def key(name: str, down: bool) -> None:
             types(name, down)
             held = self.book.controls["City:"].value or ""
-            if self.book.focus == "City:" and down and name in ("home", "down"):
-                at = 0 if name == "home" else min(entries.index(held) + 1, 3)
+            if self.book.focus == "City:" and down and name in ("home", "down", "up"):
+                step = 1 if name == "down" else -1
+                at = 3 if name == "home" else min(max(entries.index(held) + step, 0), 3)
                 self.book.hold("City:", entries[at])
 
         press = self.book.button
