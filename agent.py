@@ -1818,7 +1818,10 @@ CHECKS_MOST = 5
 
 def clean_checks(lines: Iterable[str]) -> list[str]:
     """Returns each check once, as a ruling belongs to the words of its check, and not too many."""
-    checks = dict.fromkeys(cut(line, 160) for line in lines if line.strip())
+    # Models number them and write several into one, and each form numbers them once more.
+    each = enumerate("\n".join(lines).splitlines(), 1)
+    bare = (re.sub(rf"\A\s*(?:{at}[.):]|[-*•])\s+", "", line) for at, line in each)
+    checks = dict.fromkeys(cut(line, 160) for line in bare if line.strip())
     return [*checks][:CHECKS_MOST]
 
 
