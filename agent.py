@@ -21994,8 +21994,8 @@ NO_NAME = (
 )
 HOW_ONE_SEES = "How does one see that it worked? (a sentence, a file, or Enter)"
 NO_PROOF = (
-    "Now neither a file nor a window shows that, so that only the model can tell it of a row. Sure"
-    ' is a check such as: The list shows "..."'
+    "Windows tells neither of a file nor of a window now: {}. So only the model can tell it of a"
+    ' row. Sure is what a list, a field or a title holds, in whole: The list shows "..."'
 )
 NO_VALUE = "That is the same for each value: {} has to stand in it, else it proves no row."
 NOT_KEPT = "It has a secret, which is not kept, so that nobody can tell now whether that is so."
@@ -22110,7 +22110,7 @@ def why_unproven(recorder: Recorder, check: str, values: Mapping[str, str]) -> s
     shown = texts_shown(eyes, recorder.controls, next(iter(windows), seen or Window(0, "")))
     rulings = rulings_by_files([said], {}, file_facts(said), "")
     holds = {one.check: one.holds for one in rulings}
-    return "" if holds.get(said, is_shown(check, shown, check, filled)) else NO_PROOF
+    return "" if holds.get(said, is_shown(check, shown, check, filled)) else NO_PROOF.format(said)
 
 
 def plain_name(text: str) -> str:

@@ -1098,7 +1098,7 @@ class CommandLine(CommandLineCase):
         file = self.folder / "notes.txt"
         file.write_text("Hello from agent.py\n", "utf-8")
         proven = "That is so now, and would prove that row without the model."
-        alone = "Now neither a file nor a window shows that, so that only the model can tell it of a row."
+        alone = "So only the model can tell it of a row."
         same = "That is the same for each value: {text} has to stand in it, else it proves no row."
         secret = (
             "It has a secret, which is not kept, so that nobody can tell now whether that is so."
@@ -1119,6 +1119,8 @@ class CommandLine(CommandLineCase):
                 out = self.taught("", "text", check)
                 said = [line for line in (proven, alone, same, secret) if line in out]
                 self.assertEqual((said, another in out), ([told], told != proven), out)
+                filled = re.sub("(?i){text}", "Hello from agent.py", check)
+                self.assertEqual(f"of a window now: {filled}. So" in out, told == alone, out)
                 self.assertEqual(self.records()[-1]["checks"][0]["check"], check)
         out = self.taught("", "text", "it is saved", "{text} is", 'The text area holds "{text}"')
         self.assertEqual((out.count(another), out.count(proven)), (2, 1), out)
