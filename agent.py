@@ -15123,13 +15123,13 @@ def take_steps(run: Run, act: Act, frame: Frame) -> Deed:
 def both_deeds(one: Deed, other: Deed) -> Deed:
     """Gives one deed of two steps of an act."""
     became = other.became
+    result = f"{one.result}; {other.result}"
     if other.refused and one.acted:
         became = "half-way" if one.begun or other.begun else "failed"
+        result = f"{other.result}; before that: {one.result}"  # what matters is read first
     return replace(
-    result = f"{one.result}; {other.result}"
         other,
         result=result,
-        result = f"{other.result}; before that: {one.result}"  # what matters is read first
         became=became,
         controls=[*one.controls, *other.controls],
         known="; ".join(filter(None, (one.known, other.known))),
@@ -21363,7 +21363,7 @@ class Person(Nobody):
         wait_s = self.config.confirm_wait
         if not self.by_box:  # a client waits for the end
             wait_s *= QUESTION_PATIENCE
-        return self._says_yes(question, "says that it is", wait_s)
+        return self._says_yes(question, "says yes", wait_s)
 
     def _says_yes(self, question: str, what: str, wait_s: float) -> bool | None:
         if not self.is_there:
@@ -22505,7 +22505,8 @@ def take_earlier(run: Run, table: Table) -> None:
             found.setdefault(source, []).append(row)
     for source, its_rows in found.items():
         spans = in_spans(its_rows, "text")
-        answer = run.actuator.put(run.actuator.person.vouches, f"Rows: {spans}. Enter again?")
+        question = f"Rows: {spans}. Enter again? Else they are left out."
+        answer = run.actuator.put(run.actuator.person.vouches, question)
         for row in its_rows:
             if answer:
                 row.outcome = ""
@@ -22714,10 +22715,11 @@ def ask_about_table(run: Run, table: Table) -> None:
     void = [str(row.line) for row in table.rest if table.void_checks(row.values)]
     rows = cut(", ".join(void), 80)
     summary += f" What a check quotes is empty, and proves nothing, in row {rows}." if void else ""
-    run.logger.say(summary, 0)
-    if risky or (table.steps and _person_is_there() and run.config.confirm != "never"):
+    asks = risky or (table.steps and _person_is_there() and run.config.confirm != "never")
+    run.logger.say(summary, 2 if asks else 0)  # the question tells it, too
+    if asks:
         switch = "; ".join(sorted({risk for _, risk, _ in foreseen}))
-        question = f"{summary} Allow for all {len(table.rest)}? [y/N]"
+        question = f"{summary} Do this for all {len(table.rest)}?"
         if not run.actuator.put(run.actuator.person.allows, question, switch):
             raise AgentError("The rows were not allowed; nothing was done for them.")
     run.actuator.foreseen = foreseen
