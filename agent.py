@@ -21577,6 +21577,16 @@ class ShownStep:
         """Checks it as a model's call is checked; raises ToolError."""
         return CANONICAL.parse(ToolCall(self.tool, self.args))
 
+    def in_words(self) -> str:
+        """Tells the person what was done, and of a text into what it went."""
+        control = self.seen.control or NO_CONTROL
+        place = ""
+        if self.tool == "type_text":
+            adds = control.value and "clear" not in self.args and not control.is_list
+            behind = ", behind what stood there" if adds else ""
+            place = (f" in {quoted_name(control.name)}" if control.name else "") + behind
+        return plain_backslashes(self.act.in_words()) + place
+
     def write(self, logger: ExecutionLogger, value: str) -> None:
         """Tells it as the act of a turn; what it types or picks is the `value` of that name."""
         act = self.act
@@ -21956,7 +21966,7 @@ class Recorder:
             return
         self._last = None
         try:
-            act = step.act
+            said = step.in_words()
         except ToolError as error:  # a field may hold what no keyboard can type
             self.gaps[str(error).rstrip(".")] += 1
             self.steps.pop()
@@ -21968,7 +21978,7 @@ class Recorder:
         step.seen = seen._replace(frame=NO_LOOK.frame)  # pictures of a long task fill the memory
         if seen.is_late:
             self.gaps[TOO_QUICK] += 1
-        self.say(f"  {number:2}  {plain_backslashes(act.in_words())}")
+        self.say(f"  {number:2}  {said}")
 
 
 ####################################################################################################
@@ -22046,7 +22056,7 @@ def ask_what_stays(recorder: Recorder, terminal: Terminal) -> Kept | None:
     """Asks which steps stay, what differs each time, and how success looks; None to begin anew."""
     steps = dict(enumerate(recorder.steps, 1))
     for number, step in steps.items():
-        terminal.say(f"{number:3}  {plain_backslashes(step.act.in_words())}", 0)
+        terminal.say(f"{number:3}  {step.in_words()}", 0)
     if not steps:
         return {}, ""
     if not _person_is_there():
@@ -22072,8 +22082,7 @@ def ask_what_stays(recorder: Recorder, terminal: Terminal) -> Kept | None:
                 step.args["text"] = f"{{{{{name}}}}}"
         elif types or step.picks:
             offer = plain_name(control.name if types else control.role) or "value"
-            text = plain_backslashes(step.act.in_words())
-            question = IS_IT_A_VALUE.format(number, text, offer)
+            question = IS_IT_A_VALUE.format(number, step.in_words(), offer)
             name = terminal.ask(question)
             while name and ("{{" in name or not plain_name(name)):
                 name = terminal.ask(NO_NAME + question)

@@ -205,7 +205,14 @@ class Steps(RecorderCase):
 
     def test_a_path_is_told_as_it_was_typed(self) -> None:
         self.shown(self.hand.click("Name:"), self.hand.type(r"C:\t\a.txt"))
-        self.assertEqual(self.said, [r'   1  type text "C:\t\a.txt"'])
+        self.assertEqual(self.said, [r'   1  type text "C:\t\a.txt" in "Name:"'])
+
+    def test_that_a_text_was_typed_behind_another_is_told_since_each_row_is_then(self) -> None:
+        behind = ", behind what stood there"
+        for value, told in (("", ""), ("Meier", behind), ("Meier, Anna", behind)):
+            self.form.controls["Name:"] = replace(NAME, value=value)
+            self.shown(self.hand.click("Name:"), self.hand.type("!"))
+            self.assertEqual(self.said[-1].partition("  type ")[2], f'text "!" in "Name:"{told}')
 
     def test_a_field_is_one_step_with_what_it_holds_when_it_is_left(self) -> None:
         hand = self.hand
