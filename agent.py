@@ -445,7 +445,7 @@ max_steps | 50 | turns; chat, pointer: acts on the desktop | 1 to 100000 | AGENT
 review_interval | 0 | executor turns between two planner reviews; 0: only at the end of a goal or
      without progress | 0 to 1000
 memory_compression_threshold | 12 | active actions that make archiving due | 2 to 1000
-verify_completion | true | check a completion report with one fresh look
+verify_completion | true | check a completion report with fresh looks (second_opinion)
 second_opinion | true | ask in other ways, too, before a completion is believed that no file proves,
      and before it once what proves the task done, where there is no planner to say so
 not_proven_most | 5 | completions that a fresh look refuses, without anything new done between them,
@@ -10020,8 +10020,9 @@ _ADDRESS = re.compile(r"(?i)https?://[!-.0-?A-~]+(/[!-~]*)?")
 
 def endpoint_of(setting: str) -> urllib.parse.SplitResult:
     # The address of the chat completions; raises ConfigError.
-    if "://" not in setting:
-        setting = f"http://{setting}"
+    if "://" not in setting:  # typed by hand: this machine and LM Studio's port may be left out
+        setting = re.sub(r"\A(?=\d+(?:/|\Z))", "127.0.0.1:", setting)
+        setting = "http://" + re.sub(r"\A[^:/]+(?=/|\Z)", r"\g<0>:1234", setting)
     with suppress(ValueError):
         url = urllib.parse.urlsplit(setting)
         if _ADDRESS.fullmatch(setting) and url.hostname and url.port != 0:
