@@ -23359,7 +23359,7 @@ def look_back(options: Namespace) -> Iterator[str]:
             run = stats.run
             yield f"{run['name']}: {run['outcome'] or 'unfinished'}, {run['task']}"
             for name, value in stats.figures():
-                yield f"{name:<24} {value:>18}"
+                yield f"{name:<25} {value:>17}"
         elif options.report:
             name, *files = options.report
             if len(files) > 1:

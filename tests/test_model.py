@@ -198,7 +198,9 @@ class Faults(unittest.TestCase):
 
 
 class Addresses(unittest.TestCase):
-    def test_what_is_left_out_of_an_address_typed_by_hand_is_lm_studios_on_this_machine(self) -> None:
+    def test_what_is_left_out_of_an_address_typed_by_hand_is_lm_studios_on_this_machine(
+        self,
+    ) -> None:
         for typed, meant in (
             ("localhost", "127.0.0.1:1234"),
             ("1235", "127.0.0.1:1235"),
@@ -207,10 +209,10 @@ class Addresses(unittest.TestCase):
             ("localhost:11434", "127.0.0.1:11434"),
             ("http://gpu.example", "gpu.example"),  # where it is written out nothing is added
         ):
-            url = agent.endpoint_of(typed).geturl()
+            url = model_server(typed).url.geturl()
             self.assertEqual(url, f"http://{meant}/v1/chat/completions", typed)
         for typed in ("99999", "me@gpu.example", "", ":1234"):
-            self.assertRaises(agent.ConfigError, agent.endpoint_of, typed)
+            self.assertRaises(agent.ConfigError, model_server, typed)
 
 
 class Exchanges(unittest.TestCase):
