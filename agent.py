@@ -445,7 +445,7 @@ max_steps | 50 | turns; chat, pointer: acts on the desktop | 1 to 100000 | AGENT
 review_interval | 0 | executor turns between two planner reviews; 0: only at the end of a goal or
      without progress | 0 to 1000
 memory_compression_threshold | 12 | active actions that make archiving due | 2 to 1000
-verify_completion | true | check a completion report with one fresh look
+verify_completion | true | check a completion report with fresh looks (second_opinion)
 second_opinion | true | ask in other ways, too, before a completion is believed that no file proves,
      and before it once what proves the task done, where there is no planner to say so
 not_proven_most | 5 | completions that a fresh look refuses, without anything new done between them,
@@ -1818,7 +1818,10 @@ CHECKS_MOST = 5
 
 def clean_checks(lines: Iterable[str]) -> list[str]:
     """Returns each check once, as a ruling belongs to the words of its check, and not too many."""
-    checks = dict.fromkeys(cut(line, 160) for line in lines if line.strip())
+    # Models number them and write several into one, and each form numbers them once more.
+    each = enumerate("\n".join(lines).splitlines(), 1)
+    bare = (re.sub(rf"\A\s*(?:{at}[.):]|[-*•])\s+", "", line) for at, line in each)
+    checks = dict.fromkeys(cut(line, 160) for line in bare if line.strip())
     return [*checks][:CHECKS_MOST]
 
 
@@ -4883,9 +4886,9 @@ SHARES .*\b(forward\w*|redirect\w*|share|sharing|add people|invit\w+|delegat\w*|
     |transferer|compartir|reenvi\w*)\b.*
 # What keeps others out, what traffic goes through, what sends on all mail, what fills in forms.
 PROTECTS .*\b(smart ?screen|defender|firewall|antivirus\w*|safe browsing|malicious|malware
-    |ransomware|tamper protection|sandbox\w*|(website|web|phishing|threat|virus|download|account) protection
-    |protect (me|against)|schutzt?|viren\w*|schadsoftware|proteccion|protezione|protecao|ochron\w*
-    |зaщиta|two-factor|2fa|mfa|bitlocker|screen lock|certificates?|zertifikate?)\b.*
+    |ransomware|tamper protection|sandbox\w*|(website|web|phishing|threat|virus|download
+    |account) protection|protect (me|against)|schutzt?|viren\w*|schadsoftware|proteccion|protezione
+    |protecao|ochron\w*|зaщиta|two-factor|2fa|mfa|bitlocker|screen lock|certificates?|zertifikate?)\b.*
 ROUTES .*\b(proxy|prox(ies|ys)|dns|vpn|pac file|gateway|pasarela|passerelle)\b.*
 SENDS_ON .*\b((enable|start|turn on|habilitar|activar|activer|aktivier\w*|wlacz|ativar|attiva)\s
     (\w+ )?(forward|reenvi|transfert|weiterleit|przekaz|przekier|encaminh|inoltr)\w*|forward (a copy
@@ -10065,8 +10068,9 @@ _ADDRESS = re.compile(r"(?i)https?://[!-.0-?A-~]+(/[!-~]*)?")
 
 def endpoint_of(setting: str) -> urllib.parse.SplitResult:
     # The address of the chat completions; raises ConfigError.
-    if "://" not in setting:
-        setting = f"http://{setting}"
+    if "://" not in setting:  # typed by hand: this machine and LM Studio's port may be left out
+        setting = re.sub(r"\A(?=\d+(?:/|\Z))", "127.0.0.1:", setting)
+        setting = "http://" + re.sub(r"\A[^:/]+(?=/|\Z)", r"\g<0>:1234", setting)
     with suppress(ValueError):
         url = urllib.parse.urlsplit(setting)
         if _ADDRESS.fullmatch(setting) and url.hostname and url.port != 0:
@@ -13959,16 +13963,18 @@ class Typing:
         if self.check.actuator.config.dry_run:
             return
         before = len(self.done)
-        last: str | None = None
-        # An entry may stand there twice; at the end, or once round, so does what comes after it.
-        passed: set[tuple[str | None, str | None]] = {(None, None)}
-        while (pair := (last, self.chosen(clicked, last))) not in passed:
-            _, last = pair
-            if last == text:
-                return
-            passed.add(pair)
-            yield from self.keys("down")
-            del self.done[before:-1]  # that all these were passed is not worth so many words
+        # Where nothing was chosen it may begin in the middle: the way back has what lies before.
+        for arrow in ("down", "up"):
+            last: str | None = None
+            # An entry may stand there twice; at the end, or once round, so does what follows it.
+            passed: set[tuple[str | None, str | None]] = {(None, None)}
+            while (pair := (last, self.chosen(clicked, last))) not in passed:
+                _, last = pair
+                if last == text:
+                    return
+                passed.add(pair)
+                yield from self.keys(arrow)
+                del self.done[before:-1]  # that all these were passed is not worth so many words
         name = self.check.hide(quoted_control(clicked))
         raise ToolError(f"{name} has no entry {self.check.hide(quoted_name(text, 80))}", "no_entry")
 
@@ -15198,11 +15204,13 @@ def take_steps(run: Run, act: Act, frame: Frame) -> Deed:
 def both_deeds(one: Deed, other: Deed) -> Deed:
     """Gives one deed of two steps of an act."""
     became = other.became
+    result = f"{one.result}; {other.result}"
     if other.refused and one.acted:
         became = "half-way" if one.begun or other.begun else "failed"
+        result = f"{other.result}; before that: {one.result}"  # what matters is read first
     return replace(
         other,
-        result=f"{one.result}; {other.result}",
+        result=result,
         became=became,
         controls=[*one.controls, *other.controls],
         known="; ".join(filter(None, (one.known, other.known))),
@@ -21466,7 +21474,7 @@ class Person(Nobody):
         wait_s = self.config.confirm_wait
         if not self.by_box:  # a client waits for the end
             wait_s *= QUESTION_PATIENCE
-        return self._says_yes(question, "says that it is", wait_s)
+        return self._says_yes(question, "says yes", wait_s)
 
     def _says_yes(self, question: str, what: str, wait_s: float) -> bool | None:
         if not self.is_there:
@@ -21683,6 +21691,16 @@ class ShownStep:
     def act(self) -> Act:
         """Checks it as a model's call is checked; raises ToolError."""
         return CANONICAL.parse(ToolCall(self.tool, self.args))
+
+    def in_words(self) -> str:
+        """Tells the person what was done, and of a text into what it went."""
+        control = self.seen.control or NO_CONTROL
+        place = ""
+        if self.tool == "type_text":
+            adds = control.value and "clear" not in self.args and not control.is_list
+            behind = ", behind what stood there" if adds else ""
+            place = (f" in {quoted_name(control.name)}" if control.name else "") + behind
+        return plain_backslashes(self.act.in_words()) + place
 
     def write(self, logger: ExecutionLogger, value: str) -> None:
         """Tells it as the act of a turn; what it types or picks is the `value` of that name."""
@@ -22086,7 +22104,7 @@ class Recorder:
         if turned:
             step.args["ticks"] = round(turned) or int(math.copysign(1, turned))
         try:
-            act = step.act
+            said = step.in_words()
         except ToolError as error:  # a field may hold what no keyboard can type
             self.gaps[str(error).rstrip(".")] += 1
             self.steps.pop()
@@ -22098,7 +22116,7 @@ class Recorder:
         step.seen = seen._replace(frame=NO_LOOK.frame)  # pictures of a long task fill the memory
         if seen.is_late:
             self.gaps[TOO_QUICK] += 1
-        self.say(f"  {number:2}  {plain_backslashes(act.in_words())}")
+        self.say(f"  {number:2}  {said}")
 
 
 ####################################################################################################
@@ -22124,8 +22142,8 @@ NO_NAME = (
 )
 HOW_ONE_SEES = "How does one see that it worked? (a sentence, a file, or Enter)"
 NO_PROOF = (
-    "Now neither a file nor a window shows that, so that only the model can tell it of a row. Sure"
-    ' is a check such as: The list shows "..."'
+    "Windows tells neither of a file nor of a window now: {}. So only the model can tell it of a"
+    ' row. Sure is what a list, a field or a title holds, in whole: The list shows "..."'
 )
 NO_VALUE = "That is the same for each value: {} has to stand in it, else it proves no row."
 NOT_KEPT = "It has a secret, which is not kept, so that nobody can tell now whether that is so."
@@ -22178,7 +22196,7 @@ def ask_what_stays(recorder: Recorder, terminal: Terminal) -> Kept | None:
     """Asks which steps stay, what differs each time, and how success looks; None to begin anew."""
     steps = dict(enumerate(recorder.steps, 1))
     for number, step in steps.items():
-        terminal.say(f"{number:3}  {plain_backslashes(step.act.in_words())}", 0)
+        terminal.say(f"{number:3}  {step.in_words()}", 0)
     if not steps:
         return {}, ""
     if not _person_is_there():
@@ -22204,8 +22222,7 @@ def ask_what_stays(recorder: Recorder, terminal: Terminal) -> Kept | None:
                 step.args["text"] = f"{{{{{name}}}}}"
         elif types or step.picks:
             offer = plain_name(control.name if types else control.role) or "value"
-            text = plain_backslashes(step.act.in_words())
-            question = IS_IT_A_VALUE.format(number, text, offer)
+            question = IS_IT_A_VALUE.format(number, step.in_words(), offer)
             name = terminal.ask(question)
             while name and ("{{" in name or not plain_name(name)):
                 name = terminal.ask(NO_NAME + question)
@@ -22242,7 +22259,7 @@ def why_unproven(recorder: Recorder, check: str, values: Mapping[str, str]) -> s
     shown = texts_shown(eyes, recorder.controls, next(iter(windows), seen or Window(0, "")))
     rulings = rulings_by_files([said], {}, file_facts(said), "")
     holds = {one.check: one.holds for one in rulings}
-    return "" if holds.get(said, is_shown(check, shown, check, filled)) else NO_PROOF
+    return "" if holds.get(said, is_shown(check, shown, check, filled)) else NO_PROOF.format(said)
 
 
 def plain_name(text: str) -> str:
@@ -22672,7 +22689,8 @@ def take_earlier(run: Run, table: Table) -> None:
             found.setdefault(source, []).append(row)
     for source, its_rows in found.items():
         spans = in_spans(its_rows, "text")
-        answer = run.actuator.put(run.actuator.person.vouches, f"Rows: {spans}. Enter again?")
+        question = f"Rows: {spans}. Enter again? Else they are left out."
+        answer = run.actuator.put(run.actuator.person.vouches, question)
         for row in its_rows:
             if answer:
                 row.outcome = ""
@@ -22884,10 +22902,11 @@ def ask_about_table(run: Run, table: Table) -> None:
     void = [str(row.line) for row in table.rest if table.void_checks(row.values)]
     rows = cut(", ".join(void), 80)
     summary += f" What a check quotes is empty, and proves nothing, in row {rows}." if void else ""
-    run.logger.say(summary, 0)
-    if risky or (table.steps and _person_is_there() and run.config.confirm != "never"):
+    asks = risky or (table.steps and _person_is_there() and run.config.confirm != "never")
+    run.logger.say(summary, 2 if asks else 0)  # the question tells it, too
+    if asks:
         switch = "; ".join(sorted({risk for _, risk, _ in foreseen}))
-        question = f"{summary} Allow for all {len(table.rest)}? [y/N]"
+        question = f"{summary} Do this for all {len(table.rest)}?"
         if not run.actuator.put(run.actuator.person.allows, question, switch):
             raise AgentError("The rows were not allowed; nothing was done for them.")
     run.actuator.foreseen = foreseen
@@ -23531,7 +23550,7 @@ def look_back(options: Namespace) -> Iterator[str]:
             run = stats.run
             yield f"{run['name']}: {run['outcome'] or 'unfinished'}, {run['task']}"
             for name, value in stats.figures():
-                yield f"{name:<24} {value:>18}"
+                yield f"{name:<25} {value:>17}"
         elif options.report:
             name, *files = options.report
             if len(files) > 1:

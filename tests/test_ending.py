@@ -467,7 +467,10 @@ class Told(CommandLineCase):
         self.told(CLICK)
         self.told(CLICK, DELETE)
         for words in (("--stats",), ("--stats", "last"), ("--stats", "2")):
-            self.assertIn("run_0002: not_proven", self.main(*words)[1])
+            first, *rows = self.main(*words)[1].splitlines()
+            self.assertIn("run_0002: not_proven", first)
+            figures = [row for row in rows if "not told" not in row]
+            self.assertEqual({len(row) for row in figures}, {43}, "they stand in a column")
         for words in (("--report",), ("--report", "last")):
             self.assertIn("run_0002", self.main(*words)[1])
         target = str(self.folder / "one.html")

@@ -202,6 +202,24 @@ class Faults(unittest.TestCase):
         self.assertNotIn(b"POST", b"".join(server.requests))
 
 
+class Addresses(unittest.TestCase):
+    def test_what_is_left_out_of_an_address_typed_by_hand_is_lm_studios_on_this_machine(
+        self,
+    ) -> None:
+        for typed, meant in (
+            ("localhost", "127.0.0.1:1234"),
+            ("1235", "127.0.0.1:1235"),
+            ("8080/v1", "127.0.0.1:8080"),
+            ("gpu.example/v1/", "gpu.example:1234"),
+            ("localhost:11434", "127.0.0.1:11434"),
+            ("http://gpu.example", "gpu.example"),  # where it is written out nothing is added
+        ):
+            url = model_server(typed).url.geturl()
+            self.assertEqual(url, f"http://{meant}/v1/chat/completions", typed)
+        for typed in ("99999", "me@gpu.example", "", ":1234"):
+            self.assertRaises(agent.ConfigError, model_server, typed)
+
+
 class Exchanges(unittest.TestCase):
     def test_the_request_is_plain_passes_proxies_by_and_has_the_key_as_a_header(self) -> None:
         body = json.dumps({"model": "x"}).encode()

@@ -720,6 +720,18 @@ class RealChecks(EngineCase):
         ):
             self.assertEqual(self.checks(said), [said])
 
+    def test_the_numbers_and_dots_of_a_models_own_list_are_no_part_of_its_checks(self) -> None:
+        first, second = 'Notepad shows "hello"', "2 windows are open: a and b"
+        for said in (
+            (f"1. {first}", f"2. {second}"),
+            (f"1) {first}\n2) {second}",),
+            (f"- {first}\n- {second}\n",),
+            (f" * {first}", f"2: {second}"),
+        ):
+            self.assertEqual(self.checks(*said), [first, second], said)
+        house = "10. Downing Street is shown in the title"
+        self.assertEqual(self.checks(house), [house])
+
     def test_one_sentence_of_an_examiner_is_a_check_and_an_answer_is_none(self) -> None:
         for said, wanted in (
             ("Notepad shows the word hello.", ["Notepad shows the word hello."]),

@@ -207,7 +207,14 @@ class Steps(RecorderCase):
 
     def test_a_path_is_told_as_it_was_typed(self) -> None:
         self.shown(self.hand.click("Name:"), self.hand.type(r"C:\t\a.txt"))
-        self.assertEqual(self.said, [r'   1  type text "C:\t\a.txt"'])
+        self.assertEqual(self.said, [r'   1  type text "C:\t\a.txt" in "Name:"'])
+
+    def test_that_a_text_was_typed_behind_another_is_told_since_each_row_is_then(self) -> None:
+        behind = ", behind what stood there"
+        for value, told in (("", ""), ("Meier", behind), ("Meier, Anna", behind)):
+            self.form.controls["Name:"] = replace(NAME, value=value)
+            self.shown(self.hand.click("Name:"), self.hand.type("!"))
+            self.assertEqual(self.said[-1].partition("  type ")[2], f'text "!" in "Name:"{told}')
 
     def test_a_field_is_one_step_with_what_it_holds_when_it_is_left(self) -> None:
         hand = self.hand
@@ -1338,7 +1345,7 @@ class CommandLine(CommandLineCase):
         file = self.folder / "notes.txt"
         file.write_text("Hello from agent.py\n", "utf-8")
         proven = "That is so now, and would prove that row without the model."
-        alone = "Now neither a file nor a window shows that, so that only the model can tell it of a row."
+        alone = "So only the model can tell it of a row."
         same = "That is the same for each value: {text} has to stand in it, else it proves no row."
         secret = (
             "It has a secret, which is not kept, so that nobody can tell now whether that is so."
@@ -1359,6 +1366,8 @@ class CommandLine(CommandLineCase):
                 out = self.taught("", "text", check)
                 said = [line for line in (proven, alone, same, secret) if line in out]
                 self.assertEqual((said, another in out), ([told], told != proven), out)
+                filled = re.sub("(?i){text}", "Hello from agent.py", check)
+                self.assertEqual(f"of a window now: {filled}. So" in out, told == alone, out)
                 self.assertEqual(self.records()[-1]["checks"][0]["check"], check)
         out = self.taught("", "text", "it is saved", "{text} is", 'The text area holds "{text}"')
         self.assertEqual((out.count(another), out.count(proven)), (2, 1), out)

@@ -1355,7 +1355,8 @@ class Asking(RowsCase):
         code, out = self.asked(self.table("A;Bern", "B;"), "")
         self.assertEqual((code, self.book.records), (1, []), out)
         self.assertRegex(
-            " ".join(out.split()), r"2 rows, of each: .*clear a field: 1.*Allow for all 2\? \[y/N\]"
+            " ".join(out.split()),
+            r"^(?!.*2 rows.*2 rows).*2 rows, of each: .*clear a field: 1\. Do this for all 2\? ",
         )
 
     def test_rows_that_are_done_are_entered_again_only_on_a_yes(self) -> None:
@@ -1390,7 +1391,10 @@ class Asking(RowsCase):
         february = self.table("A;Bern", "C;Bern", "B;Bern", name="february")
         code, out = self.asked(february, "", "y")
         said = " ".join(out.split())
-        told = r"Rows: 2 known from \S*january\.csv: done on \S*, run_0002 \(1,3\)\. Enter again\?"
+        told = (
+            r"Rows: 2 known from \S*january\.csv: done on \S*, run_0002 \(1,3\)\. Enter again\?"
+            r" Else they are left out\. \| y and Enter says yes; anything else "
+        )
         self.assertRegex(said, told)
         self.assertEqual((code, self.outcomes()), (0, ["skipped", "done", "skipped"]), out)
         code, out = self.asked(february, "")
@@ -1510,7 +1514,7 @@ class Typed(RowsCase):
         code, out = self.asked(table, "y")
         self.assertEqual((code, self.outcomes()), (0, ["done"] * 2), out)
         self.assertEqual(self.book.records, [("A A", "Wxyz-4711"), ("B B", "Vwxy-0815")])
-        self.assertEqual(out.count("Allow for all 2?"), 1)
+        self.assertEqual(out.count("Do this for all 2?"), 1)
         self.assertRegex(" ".join(out.split()), r"type text \"\{\{city\}\}\" .*\(secret\)")
 
     def test_a_yes_for_a_secret_is_for_the_site_or_else_the_page_that_shows_then(self) -> None:
@@ -1662,8 +1666,9 @@ class Typed(RowsCase):
         def key(name: str, down: bool) -> None:
             types(name, down)
             held = self.book.controls["City:"].value or ""
-            if self.book.focus == "City:" and down and name in ("home", "down"):
-                at = 0 if name == "home" else min(entries.index(held) + 1, 3)
+            if self.book.focus == "City:" and down and name in ("home", "down", "up"):
+                step = 1 if name == "down" else -1
+                at = 3 if name == "home" else min(max(entries.index(held) + step, 0), 3)
                 self.book.hold("City:", entries[at])
 
         press = self.book.button
@@ -2136,7 +2141,7 @@ class InWords(WordsCase):
             "Anna;Anna",
             "Otto;Bern",
             acts=enters("Anna", "Anna"),
-            answers={"takes {name}": "2", "takes {City}": "4", "Allow for all": "y"},
+            answers={"takes {name}": "2", "takes {City}": "4", "Do this for all": "y"},
         )
         self.assertEqual(code, 0, out)
         self.assertEqual(self.book.records, [("Anna", "Anna"), ("Otto", "Bern")])
@@ -2351,7 +2356,7 @@ class Later(RowsCase):
         table = self.table("A;Bern")
         answers = {
             "Task:": TASK,
-            "Allow for all": "y",
+            "Do this for all": "y",
             "Type the next": "write it down",
             "s does not.": "y",
             "Enter to end": "",
@@ -2368,7 +2373,7 @@ class Later(RowsCase):
         journal.write_text(journal.read_text("utf-8").replace('"OK"', '"Send order"'), "utf-8")
         answers = {
             "Task:": TASK,
-            "Allow for all": "y",
+            "Do this for all": "y",
             "Type the next": TASK,
             "Repeat those acts": "y",
             "name, then": "Otto",
