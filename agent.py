@@ -4888,7 +4888,8 @@ SHARES .*\b(forward\w*|redirect\w*|share|sharing|add people|invit\w+|delegat\w*|
 PROTECTS .*\b(smart ?screen|defender|firewall|antivirus\w*|safe browsing|malicious|malware
     |ransomware|tamper protection|sandbox\w*|(website|web|phishing|threat|virus|download
     |account) protection|protect (me|against)|schutzt?|viren\w*|schadsoftware|proteccion|protezione
-    |protecao|ochron\w*|зaщиta|two-factor|2fa|mfa|bitlocker|screen lock|certificates?|zertifikate?)\b.*
+    |protecao|ochron\w*|зaщиta|two-factor|2fa|mfa|bitlocker|screen lock
+    |certificates?|zertifikate?)\b.*
 ROUTES .*\b(proxy|prox(ies|ys)|dns|vpn|pac file|gateway|pasarela|passerelle)\b.*
 SENDS_ON .*\b((enable|start|turn on|habilitar|activar|activer|aktivier\w*|wlacz|ativar|attiva)\s
     (\w+ )?(forward|reenvi|transfert|weiterleit|przekaz|przekier|encaminh|inoltr)\w*|forward (a copy
