@@ -3018,7 +3018,7 @@ FRAME_CLASS = "ApplicationFrameWindow"
 APP_CLASS = "Windows.UI.Core.CoreWindow"
 GHOST_CLASS = "Ghost"  # what Windows itself shows in the place of a window that does not respond
 # Windows of the shell itself, which are visible and titled, and no window to anybody.
-SHELL_CLASSES = frozenset(("Progman", "WorkerW", "Shell_TrayWnd"))
+SHELL_CLASSES = frozenset(("Progman", "WorkerW", "Shell_TrayWnd", "Shell_SecondaryTrayWnd"))
 
 
 def init_dpi(api: Win32) -> None:
@@ -3499,25 +3499,32 @@ def _controls_from(source: Source, where: Where, inner: int, end: float) -> Iter
         listed = windows_of(api.EnumWindows)
         above = listed.index(inner) if inner in listed else 0  # immersive ones are not listed
         for handle in listed[:above]:
-            if api.IsWindowVisible(handle) and window_process(api, handle) == process:
-                handles.append(handle)
+            with suppress(Win32Error):  # it was closed in this moment
+                kind = filled_text(CLASS_CHARACTERS, api.GetClassNameW, handle)
+                # The taskbar is of one process with folders and Run, and no part of these.
+                is_its = window_process(api, handle) == process and kind not in SHELL_CLASSES
+                if is_its and api.IsWindowVisible(handle):
+                    handles.append(handle)
     for handle in [*handles[-POPUPS_MOST:], inner]:
-        window = int(api.GetAncestor(handle, GA_ROOT) or 0)
-        process = window_process(api, handle)
-        element = source.at(handle, where)
-        known: Iterable[Control] = (
-            _listed(element, window_place(api, handle), end)
-            if whole
-            else [named_control(element, end)]
-        )
-        for control in known:
-            # After a switch or a notification one of another program may be said to have it.
-            strange = where is None and element.process not in (None, process)
-            if strange and not control.rect.overlaps(window_place(api, window)):
-                continue
-            if control.role == "edit" and _PASSWORD_NAME.fullmatch(control.name):
-                control = replace(control, password=True, value=None)
-            yield replace(control, window=window, process=process)
+        # A menu that just closes takes nothing away from its window.
+        passed_over = [Win32Error] if handle != inner else []
+        with suppress(*passed_over):
+            window = int(api.GetAncestor(handle, GA_ROOT) or 0)
+            process = window_process(api, handle)
+            element = source.at(handle, where)
+            known: Iterable[Control] = (
+                _listed(element, window_place(api, handle), end)
+                if whole
+                else [named_control(element, end)]
+            )
+            for control in known:
+                # After a switch or a notification one of another program may be said to have it.
+                strange = where is None and element.process not in (None, process)
+                if strange and not control.rect.overlaps(window_place(api, window)):
+                    continue
+                if control.role == "edit" and _PASSWORD_NAME.fullmatch(control.name):
+                    control = replace(control, password=True, value=None)
+                yield replace(control, window=window, process=process)
 
 
 def _in_a_row(found: Element | None, way: str) -> Iterator[Element]:
