@@ -23298,6 +23298,7 @@ All that agent.py can touch, from its own tables and with the settings as they a
 addresses           it asks {lmstudio_endpoint}, and another machine with \
 --allow-remote only; with --panel and --demo it listens on 127.0.0.1
 folders             it writes into {dump_dir}, and where --report RUN FILE and --results say; \
+Python keeps it compiled in __pycache__ beside the file, for the process that asks for controls; \
 it reads the files that the task, --config, --rows or scenarios_file names, the Start menu, \
 PATH, and with --described LM Studio's logs
 environment         the variables that --settings names, LMSTUDIO_API_KEY, those of --secret
