@@ -764,18 +764,24 @@ CUT = "..."  # stands where `cut` left something out
 
 
 _SECRET_NAME = re.compile(r"\{\{\s*(\w+)\s*\}\}")
-_BETWEEN = r"(?:\\u00\w\w|\\x\w\w|%\w\w|&\w{1,8};|[\W_])"  # the letters of a secret
+_BETWEEN = r"(?:\\u\w{4}|\\x\w\w|%\w\w|&#?\w{1,8};|[\W_])"  # the letters of a secret
+_CODE = re.compile(r"\\u([0-9a-f]{4})|\\x([0-9a-f]{2})|&#(\d{1,6});|&\w{1,8};", re.IGNORECASE)
 
 
+@lru_cache(maxsize=1024)
 def _spellings(char: str) -> str:
     """Returns a pattern of a letter, as it is and as JSON, addresses and forms write it."""
-    forms = [unicodedata.normalize("NFKC", char), "\\" + char]
+    forms = [unicodedata.normalize("NFKC", char)]
+    if not char.isalnum():
+        forms.append("\\" + char)
     if "!" <= char <= "~":
         forms.append(chr(ord(char) + 0xFEE0))  # as wide as a Chinese one
     for case in (char, char.lower(), char.upper()):
         in_address = "".join(f"%{byte:02x}" for byte in case.encode(errors="replace"))
         forms += [case, json.dumps(case)[1:-1], repr(case)[1:-1], in_address, f"&#{ord(case[0])};"]
-    either = map(re.escape, dict.fromkeys(forms))
+    # What is one in any case stands once: with two ways to take each letter, a text that begins as
+    # a secret and goes on otherwise would be tried in all of their combinations.
+    either = map(re.escape, {(len(form), form.lower()): form for form in forms}.values())
     return f"(?:{'|'.join(either)})"
 
 
@@ -783,6 +789,11 @@ def squeezed(text: str) -> str:
     """Returns the letters and digits of a text alone, whatever their case."""
     letters = filter(str.isalnum, unicodedata.normalize("NFC", text))
     return "".join(letters).casefold()
+
+
+def _bare(text: str) -> str:
+    # The same without marks and width, as one pattern may find any of these.
+    return squeezed(unicodedata.normalize("NFKD", squeezed(text))).replace("ı", "i")
 
 
 IMAGE_DATA = re.compile(r"data:image/\w+;base64,([A-Za-z0-9+/=]{64,})")
@@ -803,34 +814,36 @@ class Secrets:
         hidden: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.values = {**values}
-        # What stands for each value, and what finds them, as groups in this order.
-        self._hidden: tuple[dict[str, str], re.Pattern[str]] = ({}, re.compile(""))
+        # Of each value what stands for it, the halves of its bare letters, and what finds it.
+        self._hidden: dict[str, tuple[str, str, str, str]] = {}
         self.hide_more([*hidden.items(), *values.items()])
 
     def hide_more(self, named: Iterable[tuple[str, str]]) -> None:
         """Hides these values, too, each behind its name."""
-        known, _ = self._hidden
-        found = {value: f"{{{{{name}}}}}" for name, value in named} | known
+        found = {value: f"{{{{{name}}}}}" for name, value in named}
+        found |= {value: name for value, (name, *_) in self._hidden.items()}
+        hidden = {}
         # The longest first: a part of another must not tear it apart.
-        names = {value: found[value] for value in sorted(found, key=len, reverse=True)}
-        either = []  # of all spellings of each
-        for value in names:
+        for value in sorted(found, key=len, reverse=True):
             if len(squeezed(value)) < SECRET_CHARS_SAFE:
                 pattern = "".join(map(_spellings, value))
                 if len(value) < SECRET_CHARS_SAFE:
                     pattern = rf"(?<!\w){pattern}(?!\w)"
             else:
-                pattern = ""
+                pattern = f"{re.escape(value)}|"
                 gap = 0  # so many signs may stand before the next letter
                 for char in value:
+                    letter = _spellings(char)
                     if char.isalnum():
-                        pattern += f"{_BETWEEN}{{0,{gap}}}{_spellings(char)}"
+                        pattern += f"(?:(?!{letter}){_BETWEEN}){{0,{gap}}}{letter}"
                         gap = 3
                     elif gap:
                         gap += 8  # such as a backslash that was written twice, twice
                 pattern += f"{_BETWEEN}{{0,{gap - 3}}}"  # the value's own last signs
-            either.append(f"({pattern})")
-        self._hidden = (names, re.compile("|".join(either), re.IGNORECASE))
+            letters = _bare(value)
+            middle = len(letters) // 2
+            hidden[value] = (found[value], letters[:middle], letters[middle:], pattern)
+        self._hidden = hidden
 
     def fill(self, text: str) -> str:
         """Returns the text with values for names; only the actuator may have that."""
@@ -842,8 +855,7 @@ class Secrets:
 
     def hide(self, value: Any) -> Any:
         """Returns a text, or data as JSON knows it, with names for values."""
-        names, finder = self._hidden
-        if not names:  # as in most runs
+        if not self._hidden:  # as in most runs
             return value
         if isinstance(value, Mapping):
             return {self.hide(key): self.hide(item) for key, item in value.items()}
@@ -853,14 +865,24 @@ class Secrets:
             return value
         image = IMAGE_DATA.match(value)
         begin = image.end() if image else 0
-        shown = [*names.values()]
-        text = finder.sub(lambda found: shown[(found.lastindex or 0) - 1], value[begin:])
+        text = value[begin:]
+        read = _CODE.sub(
+            lambda code: chr(int(code[3]) if code[3] else int(code[1] or code[2] or "20", 16)), text
+        )
+        # A pattern takes its time, so that it looks only where half of a value's letters stand: of
+        # hundreds, as a table has, hardly one. The other half may be written in other codes.
+        unquote = urllib.parse.unquote
+        seen = "\n".join(map(_bare, {text, read, unquote(text), unquote(read)}))
+        for name, half, other_half, pattern in self._hidden.values():
+            if half in seen or other_half in seen:
+                text = re.sub(pattern, name, text, flags=re.IGNORECASE)
         text = value[:begin] + text
         # Without the beginnings of values that `cut` left. A shorter one stays: whether it is
         # hidden would tell how a value begins.
-        for spelling, name in names.items() if CUT in text else ():
-            for length in range(len(spelling) - 1, SECRET_CHARS_SAFE - 1, -1):
-                text = text.replace(spelling[:length] + CUT, name + CUT)
+        for spelling, (name, *_) in self._hidden.items() if CUT in text else ():
+            if spelling[:SECRET_CHARS_SAFE] in text:
+                for length in range(len(spelling) - 1, SECRET_CHARS_SAFE - 1, -1):
+                    text = text.replace(spelling[:length] + CUT, name + CUT)
         return text
 
 
@@ -2999,7 +3021,7 @@ FRAME_CLASS = "ApplicationFrameWindow"
 APP_CLASS = "Windows.UI.Core.CoreWindow"
 GHOST_CLASS = "Ghost"  # what Windows itself shows in the place of a window that does not respond
 # Windows of the shell itself, which are visible and titled, and no window to anybody.
-SHELL_CLASSES = frozenset(("Progman", "WorkerW", "Shell_TrayWnd"))
+SHELL_CLASSES = frozenset(("Progman", "WorkerW", "Shell_TrayWnd", "Shell_SecondaryTrayWnd"))
 
 
 def init_dpi(api: Win32) -> None:
@@ -3480,25 +3502,32 @@ def _controls_from(source: Source, where: Where, inner: int, end: float) -> Iter
         listed = windows_of(api.EnumWindows)
         above = listed.index(inner) if inner in listed else 0  # immersive ones are not listed
         for handle in listed[:above]:
-            if api.IsWindowVisible(handle) and window_process(api, handle) == process:
-                handles.append(handle)
+            with suppress(Win32Error):  # it was closed in this moment
+                kind = filled_text(CLASS_CHARACTERS, api.GetClassNameW, handle)
+                # The taskbar is of one process with folders and Run, and no part of these.
+                is_its = window_process(api, handle) == process and kind not in SHELL_CLASSES
+                if is_its and api.IsWindowVisible(handle):
+                    handles.append(handle)
     for handle in [*handles[-POPUPS_MOST:], inner]:
-        window = int(api.GetAncestor(handle, GA_ROOT) or 0)
-        process = window_process(api, handle)
-        element = source.at(handle, where)
-        known: Iterable[Control] = (
-            _listed(element, window_place(api, handle), end)
-            if whole
-            else [named_control(element, end)]
-        )
-        for control in known:
-            # After a switch or a notification one of another program may be said to have it.
-            strange = where is None and element.process not in (None, process)
-            if strange and not control.rect.overlaps(window_place(api, window)):
-                continue
-            if control.role == "edit" and _PASSWORD_NAME.fullmatch(control.name):
-                control = replace(control, password=True, value=None)
-            yield replace(control, window=window, process=process)
+        # A menu that just closes takes nothing away from its window.
+        passed_over = [Win32Error] if handle != inner else []
+        with suppress(*passed_over):
+            window = int(api.GetAncestor(handle, GA_ROOT) or 0)
+            process = window_process(api, handle)
+            element = source.at(handle, where)
+            known: Iterable[Control] = (
+                _listed(element, window_place(api, handle), end)
+                if whole
+                else [named_control(element, end)]
+            )
+            for control in known:
+                # After a switch or a notification one of another program may be said to have it.
+                strange = where is None and element.process not in (None, process)
+                if strange and not control.rect.overlaps(window_place(api, window)):
+                    continue
+                if control.role == "edit" and _PASSWORD_NAME.fullmatch(control.name):
+                    control = replace(control, password=True, value=None)
+                yield replace(control, window=window, process=process)
 
 
 def _in_a_row(found: Element | None, way: str) -> Iterator[Element]:
@@ -23478,6 +23507,7 @@ All that agent.py can touch, from its own tables and with the settings as they a
 addresses           it asks {lmstudio_endpoint}, and another machine with \
 --allow-remote only; with --panel and --demo it listens on 127.0.0.1
 folders             it writes into {dump_dir}, and where --report RUN FILE and --results say; \
+Python keeps it compiled in __pycache__ beside the file, for the process that asks for controls; \
 it reads the files that the task, --config, --rows or scenarios_file names, the Start menu, \
 PATH, and with --described LM Studio's logs
 environment         the variables that --settings names, LMSTUDIO_API_KEY, those of --secret

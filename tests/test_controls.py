@@ -162,6 +162,28 @@ class WhatUIAutomationTells(unittest.TestCase):
         controls, _ = self.world(*others, immersive).ask(window=7)
         self.assertEqual([control.name for control in controls], ["&Save"])
 
+    def test_the_taskbar_is_no_part_of_a_folder_or_of_run_though_one_program_has_them(self) -> None:
+        clock = Node("12:53", 50000, Rect(700, 570, 60, 30))
+        for kind in ("Shell_TrayWnd", "Shell_SecondaryTrayWnd"):
+            bar = Win(8, kind, "", Rect(0, 570, 800, 30), root=Node("", children=[clock]))
+            named = {7: ["&Save"], 8: ["12:53"]}  # but asked for itself it tells what it has
+            for handle, names in named.items():
+                controls, _ = self.world(bar, dialog(SAVE)).ask(window=handle)
+                self.assertEqual([control.name for control in controls], names)
+
+    def test_a_popup_that_closes_meanwhile_takes_nothing_away_from_its_window(self) -> None:
+        items = Node("", 50009, children=[Node("Open", 50011, Rect(0, 20, 90, 20))])
+        menu = Win(8, "#32768", "", Rect(0, 20, 100, 100), root=items)
+        whole = self.world(menu, dialog(SAVE))
+        self.assertEqual([control.name for control in whole.ask(window=7)[0]], ["Open", "&Save"])
+        asked = [at for at, call in enumerate(whole.calls, 1) if "ElementFromHandle" in call]
+        begins, ends = asked  # with the menu, with the window
+        for at in range(begins, ends):
+            broken = self.world(menu, dialog(SAVE))
+            broken.fail_at = at
+            controls, _ = broken.ask(window=7)
+            self.assertIn("&Save", [control.name for control in controls], broken.calls[at - 1])
+
     def test_a_list_that_has_the_keyboard_is_told_rather_than_a_pane_without_a_name(self) -> None:
         world = self.world(
             Win(7), Win(20, "SysListView32", parent=7, root=Node("", 50033, focused=True))
