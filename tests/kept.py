@@ -516,7 +516,7 @@ def seam_demos(part: bool) -> Iterator[Case]:
 LINES = (
     "--help|--help described|--help nothing|--version|--settings|--settings drag|--settings nothing"
     "|--profiles|--runs|--stats|--runs 3|--stats 2|--report 1|--report 2 out.html"
-    "|--replay 9|--resume|--resume 4|--dry-run|--set x=1|--set max_steps=0|--set settle_ms|--nonsense"
+    "|--replay 9|--resume|--resume 4|--dry-run --endpoint 127.0.0.1:9|--set x=1|--set max_steps=0|--set settle_ms|--nonsense"
     "|--demo --profile nobody|--area 1,2|--area 0,0,10,10 --demo|help|check|--endpoint ftp://x task"
     "|--report|--replay 1 --resume|--demo --check|--runs --stats|--config nowhere.json task|--secret X"
 )
