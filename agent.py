@@ -4925,6 +4925,11 @@ SENDS_ON .*\b((enable|start|turn on|habilitar|activar|activer|aktivier\w*|wlacz|
     |my|incoming|(all )?e?mails? to|messages? to)\b|reenviar mi|(forwarded|redirected) messages
     |weiterleitung\w* (aktiv\w+|ein\w*)|(leite|leiten)\b.* weiter|weitergeleitet\w*
     |mensajes reenviados|messages transferes)\b.*
+VALUES never|always|on|off|none|every time|(dis|en)abled|(after )?\d+ ?(h|d|(sec|min|hour|day|week
+    |month|std|stunde|tag|woche|monat|seg|hora|dia|semana|mes|heure|jour|semaine|mois|or[ae]|giorn|godz|dni
+    |tyg|timm|uur|dag)\w*)\W*|nie(mals)?|immer|ein|aus|deaktiviert|jamais|toujours|active|desactive|nunca
+    |siempre|desactivad[oa]s?|desativad[oa]s?|mai|sempre|nooit|altijd|aldrig|nigdy|zawsze
+CARD_NUMBER .*(?<!\d)(?=[3-6])\d{4}[ -]?\d{4,6}[ -]?\d{4,5}([ -]?\d{3,4})?(?!\d).*
 FILLS_IN .*\b(manage (addresses|payment methods|cards|passwords|personal info)
     |(adressen|zahlungsmethoden|karten|passworter) verwalten|gerer les (adresses|modes de paiement
     |mots de passe)|(administrar|gestionar) (las )?(direcciones|formas de pago|contrasenas)
@@ -4985,8 +4990,7 @@ CALCULATORS (calc\w*|calculatorapp|win32calc|speedcrunch|qalculate\S*)\.exe .*
     |applicationframehost\.exe (calculator|rechner|taschenrechner|calculatrice|calculadora
     |kalkulator|calcolatrice|kaльkyляtop|计算器|小算盤|電卓|계산기|lommeregner|rekenmachine|laskin
     |kalkylatorn|kalkulacka|szamologep|hesap makinesi|calculator|may tinh|เคร\S+คิดเลข|apiθμoμηxanη
-    |מחשבון
-    |الة حاسبة|الحاسبة)
+    |מחשבון|الة حاسبة|الحاسبة)
 # Programs that run what is open in them, and fields whose line gets started.
 # Of these Windows tells no control: what is typed may go into a panel that runs lines.
 JAVA_STUDIOS (idea|pycharm|webstorm|phpstorm|clion|rider|goland|rubymine|rustrover|datagrip
@@ -5048,8 +5052,7 @@ WARNS .*(permanently|(can ?not|can't|never) be (undone|recovered|restored|revers
 # presses that go on, which a text may explain, as in "Next signs the contract".
 CLICKING \b(click|tap|press|select|pick|choos|choice|touch|klick|antipp|anklick|angeklickt|druck
     |auswahl|auswahl|clic|cliqu|appuy|toc[ac]|toque|pulsa|premi|premendo|klik|aanvink|tryck|trykk
-    |nacisn|haжa|haжm|kлиk|koppint|kattint|paina|tikla|dokun)\w*|押|누르|클릭|点击|單擊|タッフ
-    |クリック
+    |nacisn|haжa|haжm|kлиk|koppint|kattint|paina|tikla|dokun)\w*|押|누르|클릭|点击|單擊|タッフ|クリック
 NOW \b(reset (all|to)|to (their )?default|at once|immediately|instantly|right away|straight away
     |as soon as|takes? effect|(is|are) final|(abge|ge|ver)?(bucht|geben|loscht|kauft|sendet|stellt)
     |sends|sells|buys|books|calls|rings|deletes|releases|publishes|signs|transfers|accepts|ruft
@@ -5074,9 +5077,7 @@ AGREED_TO .*(\b(i|and) (agree|accept)\b[^;]{,30}(terms|conditions|agreement)
     |accept termenii|kabul ediyorum|aπoδexoμai|acepto los terminos|acepto las condiciones
     |accepte les conditions|同意します|我已阅读|我同意|동의합니다).*
 MACROS_OFF .*(ma[ck]ro\w*|makpo\w*|宏|マクロ|매크로)[^;]{,40}(disabl|deakt|deshab|desab|disatt
-    |desact
-    |uitges
-    |wylacz|zakaza|devre|otkл|inaktiv|slaet fra|poistettu|禁用|無効|사용 안).*
+    |desact|uitges|wylacz|zakaza|devre|otkл|inaktiv|slaet fra|poistettu|禁用|無効|사용 안).*
 # Pages and programs that get what is typed into them while it is typed, or to answer it.
 ASSISTANTS .*\b(deepl|translat\w*|ubersetz\w*|traduct\w*|chatgpt|claude|gemini|copilot|perplexity
     |grammarly|languagetool|quillbot)\b.*
@@ -5088,16 +5089,14 @@ GOING got it|understood|i understand|verstanden|alles klar|procedi|proceder|next
     |listo|finalizar|vale|avanti|continua|fine|va bene|fatto|proximo|concluir|tudo bem|sim|volgende
     |doorgaan|klaar|verder|dalej|gotowe|zakoncz|nasta|fortsatt|klar|neste|fullfor|næste|færdig
     |seuraava|valmis|tovabb|kesz|pokracovat|hotovo|ileri|devam|tamam|дaлee|гotobo|пpoдoлжиtь|次へ
-    |完了|続ける|다음|완료|계속|下一步|完成|继续|确定|(continue|go on|keep) reading
-    |weiterlesen
+    |完了|続ける|다음|완료|계속|下一步|完成|继续|确定|(continue|go on|keep) reading|weiterlesen
 GOES_ON_SAID .*\b(to|um|pour|para|per|om) (continue|proceed|go on|start|begin|fortzufahren|continuer
     |continuar|continuare|door te gaan)\W*
 # What says that no is no way out, and the one answer to a box that only tells something.
 LOST_BY_NO .*\b(sichern|apply|commit|ubernehmen|publish|before|bevor|pending|wait|again|stay|remain
     |contin\w+|bleiben|fortsetzen|rester|seguir|keep|undo|restore|recover\w*|behalten
     |wiederherstell\w*|garder|conserv\w*|manten\w+|behalla|bewaren|zachowac|behold|beholde|manter
-    |mantenha|coxpahиtь|octabиtь|sailytta|ponechat|megtart|pastra|zadrz|保留|남기|保持|giu
-    |simpan)\w*.*
+    |mantenha|coxpahиtь|octabиtь|sailytta|ponechat|megtart|pastra|zadrz|保留|남기|保持|giu|simpan)\w*.*
 WANTS .*\b(want\w*|would like|mochte|souhaite|quiere|vuole|wil|vill|chce|istiyor)\b.*\b(show|display
     |send|use|know|access|control|take|notif\w*|benachrichtig\w*|kamera|camera|mi[ck]\w*|standort
     |location|position|ubicacion|notificaciones|notifiche|localisation|meldingen|aviseringar)\b.*
@@ -5228,6 +5227,8 @@ REMOTES (mstsc|msrdc\w*|vmware\w*|vmconnect|virtualboxvm|wfica32|cdviewer|anydes
     |\w{,20}vnc\w{,20}|rustdesk|quickassist|parsecd?)\.exe
 SAFES (keepass|1password|bitwarden|lastpass|dashlane|enpass|roboform|winauth|authy).*\.exe
 ARCHIVERS (7zfm|winrar|peazip|bandizip)\.exe
+STORES (steam\w*|epicgameslauncher|galaxyclient|eadesktop|ubisoftconnect|battle\.net|upc|origin
+    |playnite.*)\.exe
 DATABASES (heidisql|dbeaver|navicat\w*|tableplus|ssms|mysqlworkbench|pgadmin4|db browser.*|msaccess
     |beekeeper.*|toad
     |sqldeveloper\w*)\.exe
@@ -5529,7 +5530,7 @@ COMMANDS = {
         signer, envoyer, renvoyer, téléverser, publier, soumettre, partager, répondre à tous
         enviar, publicar, =compartir, subir archivo, responder a todos
         invia, pubblica, condividi, wyślij, prześlij, opublikuj, udostępnij, odpowiedz wszystkim
-        отправить, опубликовать, публиковать, поделиться, ответить всем
+        отправить, опубликовать, публиковать, поделиться, ответить всем, откликнуться
         发送, 上传, 重发, 发布, 发表, 分享
         übermitteln, =送信, を送信, すぐ送信, 予約する, アップロード, verzenden, versturen,
         verstuur, verzend, skicka,
@@ -6118,8 +6119,7 @@ CLAUSES (?i:(?<!\bmr)(?<!\bdr)(?<!\bst)(?<!\bmrs)[,:.!?](?=\s|$)|[;()…¿¡\n]|
     |anschliessend|anschließend|puis|ensuite|luego|despues|después)(?!\S))
 # Where a link leads that does something instead of showing a page.
 ACTING_LINK (?i:javascript:.*|[^#]*#|.*[?&;](act|a[ck]tion|acci[oó]n|azione|acao|do|op|cmd|command
-    |task
-    |method|_method)=.*
+    |task|method|_method)=.*
     |.*[?&;/](\w{,9}nonce|\w{,9}token|csrf\w{,9}|sesskey|formkey|crumb)=.*|mailto:.*|tel:.*
     |(?!https?:|ftp:|file:|about:)[a-z][\w.+-]{2,20}:.*)
 # The same whatever a label says: what it holds is a script, or its address deletes or agrees.
@@ -6129,6 +6129,10 @@ HARMING_LINK (?i:(java)?script:.*|.*\bsubmitform\b.*|.*[?&]confirm(ed)?=(1|y|tru
     |(tel|callto|sips?|search-ms|ms-\w[\w-]*|steam|skype|zoommtg|shell):.*
     |((file:[\\/]*)?[a-z]:[\\/]|\.{1,2}[\\/]|file:)?[^:?#]*\.(exe|ms[ip]|bat|cmd|pif|scr|vb[se]|jse
     |ps1|wsf|hta|lnk|reg|jar|docm|xlsm|pptm|iso|img)\W*)
+# A link to something to read, whatever that is called.
+READING_LINK (?!<ACTING_LINK>$|<HARMING_LINK>$)https?://[^?#]*[/.](articles?|help|hc|docs?|wiki
+    |wikipedia|blogs?|news|issues|questions|faq|support|kb|forums?|threads?|stor(y|ies)|learn
+    |guides?)[/.][^?#:]*
 # German verbs with a prefix, such as the last word of "Anzeige aufgeben".
 COMPOUNDS (auf|ab|an|ein|aus|zu(ruck)?|ver|ent|um|vor|nach|los|fest|frei|weg|bei)
     (?!\w*(ung|heit|keit|schaft|ion|tat|lag|gab|sicht|zeig|such|les|seh|schau|blend|bericht)en$)
@@ -6757,8 +6761,16 @@ address | does=<PASTES> | runner=(?!shell).+
 address | does=drag | program=<BROWSERS> | control=<ADDRESS_BAR>
 address | text=.+ | line=\??\s*((java|vb)script|data|view-source|file|blob|filesystem):.*
      | program=<BROWSERS>
+overwrite | program=<EDITORS> | label=(.*\n)?((accept|reject) all changes\b|alle anderungen
+    \s?(annehmen|ablehnen)|(accepter|refuser) toutes les modif|(aceptar|rechazar) todos los cam).*
 address | label=(.*\n)?(paste and (go|search)|einfugen und)\b.*
 system | in=checkbox|switch | does=<PRESSES>|space | control=<PROTECTS>|<ROUTES>
+system | bidden= | program=(?!<BROWSERS>).* | in=(list|menu) item|radio button | control=<VALUES>
+     | does=<PRESSES>|enter|space | dialog=(?!left).*
+share | sends=yes | text=<CARD_NUMBER> | named=
+share | text=.+ | named= | line=<ADDRESSEE> | title=<PREFERENCES>
+share | title=quick settings|schnelleinstellungen|parametres rapides|configuracion rapida
+     | in=list item | wanted= | does=<PRESSES>|enter|space
 system | in=(split )?button | does=<A_CLICK>|enter|space | label=<SAVES>|(.*\n)?<OKAY>
      | about=<ROUTES>
 share | in=(split )?button | does=<A_CLICK>|enter|space | label=<SAVES>|(.*\n)?<OKAY>
@@ -6930,9 +6942,8 @@ address | runs=.+ | runner=web
 run | title=<RUN_TITLES> | does=(ctrl\+)?f5|f8|(shift|ctrl)\+enter
 run | title=<NOTEBOOKS> | does=(shift|ctrl|alt)\+enter|ctrl\+(shift\+)?f(9|10|8)
      | program=<BROWSERS>
-run | program=(steam\w*|epicgameslauncher|galaxyclient|eadesktop|battle\.net|upc|origin
-    |playnite.*)\.exe | label=(.*\n)?(play|spielen|launch|jouer|jugar|start|gioca|graj)\W*
-run | program=<STUDIOS> | does=((ctrl|shift|alt)\+)*(f[589]|f1[01])|ctrl\+shift\+b
+run | program=<STORES> | label=(.*\n)?(play|spielen|launch|jouer|jugar|start|gioca|graj)\W*
+run | program=(?!ssms)(<STUDIOS>) | does=((ctrl|shift|alt)\+)*(f[589]|f1[01])|ctrl\+shift\+b
     |(ctrl\+)?shift\+enter|alt\+(shift\+e|x)
 run | program=<STUDIOS> | does=ctrl\+enter | holds=(?!<READS_ONLY>$).+
 run | program=<STUDIOS> | does=ctrl\+enter | holds= | line=(?!<READS_ONLY>$).*
@@ -7071,7 +7082,8 @@ run | program=<STUDIOS> | in=(split )?button|link | label=(.*\n)?((run|start|deb
     |accept|keep)\b.*|(<GOING>)\W*)
 run | program=<STUDIOS> | in=list item | does=<A_CLICK>|enter | control=(run|tasks|terminal|debug
     |test|git\w*|npm|python|jupyter|notebook|extensions): .*
-run | program=pythonw?\.exe|ssms\.exe | does=f5|ctrl\+e
+run | program=pythonw?\.exe | does=f5|ctrl\+e
+run | program=ssms\.exe | does=((ctrl|shift|alt)\+)*f5|ctrl\+e|alt\+x | holds=(?!<READS_ONLY>$).*
 run | program=<STUDIOS> | enters=yes | line=\??(?!<PALETTE_SHOWS>$)>.*
 run | program=<STUDIOS> | enters=yes | line=\??(?!<PALETTE_SHOWS>$)[^?].*
      | control=.*(command to run|palette).*
@@ -7332,6 +7344,18 @@ unknown | program=taskmgr\.exe | label=(.*\n)?\S+ \d{1,3} ?%
 unknown | program=<MAILS> | acts= | label=(.*\n)?\w+ (category|kategorie)
 unknown | in=checkbox | control=<COUNTED> | about=(.*; )?<COUNTED>; (.*; )?<COUNTED>(; .*)?
 unknown | title=minecraft.* | in= | does=(shift\+)?[a-z]|space|up|down|left|right
+run | task=yes | bidden=yes | program=<STORES> | in=(split )?button
+     | label=(.*\n)?(play|spielen|jouer|jugar|gioca|graj|игpatь)\W*
+share | program=<CHATS> | does=ctrl\+shift\+m | about=(?!.*unmute).*\bmute\b.*
+unknown | program=<CHATS> | label=(.*\n)?(mute|stumm(schalten)?)\b.*
+delete | program=<BROWSERS> | in=(hyper)?link | holds=<READING_LINK> | control=(\S+ ){2,}\S+
+pay | program=<BROWSERS> | in=(hyper)?link | holds=<READING_LINK> | control=(\S+ ){2,}\S+
+run | program=<BROWSERS> | in=(hyper)?link | holds=<READING_LINK> | control=(\S+ ){2,}\S+
+install | program=<BROWSERS> | in=(hyper)?link | holds=<READING_LINK> | control=(\S+ ){2,}\S+
+send | program=<BROWSERS> | in=(hyper)?link | holds=<READING_LINK> | control=(\S+ ){2,}\S+
+share | program=<BROWSERS> | in=(hyper)?link | holds=<READING_LINK> | control=(\S+ ){2,}\S+
+system | program=<BROWSERS> | in=(hyper)?link | holds=<READING_LINK> | control=(\S+ ){2,}\S+
+unknown | program=<BROWSERS> | in=(hyper)?link | holds=<READING_LINK> | control=(\S+ ){2,}\S+
 send | title=<MAPS> | program=<BROWSERS> | enters=yes | unsent= | in=edit|combo box
 answer | label=(.*\n)?(<BANNERS>)\W* | about=<COOKIES> | program=<BROWSERS>
 answer | program=<EDITORS> | about=.*\b(continu\w* search\w*|weitersuchen|suche fortsetzen)\b.*
