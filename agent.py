@@ -4669,7 +4669,8 @@ class Typed:
             return before
         keys = keys_of(act)
         text = act.text or (keys and character_of(keys.replace("space", " ").split("+")))
-        clicked = f"{act.name}({fold_label(act.label)})"
+        named = attempt.known[-1].name if act.name == "right_click" and attempt.known else ""
+        clicked = f"{act.name}({fold_label(named or act.label)})"
         last = keys or f"{act.args.get('modifiers', '')}+{clicked}".strip("+")
         emptying = keys_that_empty(window, attempt.focused)
         if keys in emptying[-1:]:
@@ -4890,6 +4891,10 @@ SHOWN_PROGRAMS (notepad|editor|calc|calculator|rechner|mspaint|paint|write|wordp
     |settings|charmap|osk|magnify|narrator|snipping ?tool|winver|msedge|edge|chrome|firefox|winword
     |word|excel|powerpnt|powerpoint)(\.exe)?
 TYPE_COLUMN (item )?(type|typ|tipo|тип|类型)
+NEW_TITLES untitled|unbenannt|ohne titel|sans titre|sin titulo|senza titolo|bez tytulu|naamloos|new
+    |neu|nouveau|nuevo|(document|dokument|documento|book|mappe|classeur|libro|cartel) ?\d+
+TYPE_RUNS type .*\b(shortcut|verknupfung|raccourci|acceso directo|collegamento|skrot|application
+    |anwendung|aplicaci\w*|applicazione|programm?|executable|scripts?|skript|batch\w*)\b.*
 # What opening an item opens: a file, a program of a shortcut, a type as Explorer's column tells.
 ITEM_SHOWS <ENDING_SHOWS>|folder|starts <SHOWN_PROGRAMS>|type (?!.*(application|anwendung|script
     |skript|shortcut|verknupf|dis[ck] |datentrag)).*(folder|ordner|dossier|carpeta|document|dokument
@@ -5096,7 +5101,7 @@ GOES_ON_SAID .*\b(to|um|pour|para|per|om) (continue|proceed|go on|start|begin|fo
 LOST_BY_NO .*\b(sichern|apply|commit|ubernehmen|publish|before|bevor|pending|wait|again|stay|remain
     |contin\w+|bleiben|fortsetzen|rester|seguir|keep|undo|restore|recover\w*|behalten
     |wiederherstell\w*|garder|conserv\w*|manten\w+|behalla|bewaren|zachowac|behold|beholde|manter
-    |mantenha|coxpahиtь|octabиtь|sailytta|ponechat|megtart|pastra|zadrz|保留|남기|保持|giu|simpan)\w*.*
+    |mantenha|coxpahиtь|octabиtь|sailytta|ponechat|megtart|pastra|zadrz|保留|남기|保持|giu(?!\w)|simpan)\w*.*
 WANTS .*\b(want\w*|would like|mochte|souhaite|quiere|vuole|wil|vill|chce|istiyor)\b.*\b(show|display
     |send|use|know|access|control|take|notif\w*|benachrichtig\w*|kamera|camera|mi[ck]\w*|standort
     |location|position|ubicacion|notificaciones|notifiche|localisation|meldingen|aviseringar)\b.*
@@ -5156,8 +5161,7 @@ ELSEWHERE .*(\\\\[^?.\s]|\b(?!c:)[a-z]:(\\|\))).*
 # What shares the screen, the camera or the microphone, or hands the mouse over, in a call.
 SCREENS (((the|my|your|whole|entire|full|ganzer?|gesamter|mon|toda la) )?(tout l')?(screens?
     |bildschirme?|desktops?|ecrans?|pantallas?|ekran|schermo|scherm|tela|skarm|skærm|skjerm|naytto
-    |obrazovka|kepernyo|ecra|layar|man hinh|οθoνη
-    |שולחן העבודה|화면|эkpah|windows?|fenster|屏幕|画面
+    |obrazovka|kepernyo|ecra|layar|man hinh|οθoνη|שולחן העבודה|화면|эkpah|windows?|fenster|屏幕|画面
     |whiteboard|powerpoint live|tab)( ?\d+)?(: .*)?|.*\b(camera|kamera|cam|mic|mikrofon|microphone
     |micro(phone)?|stummschaltung|control|steuerung|content|inhalte?|transcri\w+|transkri\w+
     |record\w*|aufzeichn\w*|aufnahme)\b.*)
@@ -5169,9 +5173,7 @@ CALL_SHOWS ((show|open|hide)( the)? )?(chat|people|participants( list)?|view|mor
     |galerie|speaker|apps|calendar|kalender|activity|aktivitat|teams|files|dateien|search|suchen?
     |close|schliessen|cancel|abbrechen|back|zuruck|help|hilfe|minimi[sz]e|maximi[sz]e|restore|info
     |meeting (info|details)|mute( \S+){,3}|(((das|mein) )?mikrofon|mich) (stummschalten|stumm)
-    |couper (le son|le micro)
-    |silenciar.*|captions|zoom (in|out)|full ?screen
-    |vollbild)
+    |couper (le son|le micro)|silenciar.*|captions|zoom (in|out)|full ?screen|vollbild)
 # What in a window of mails only fetches, shows, leads on or begins a letter.
 FETCHES (send ?/ ?receive|senden ?/ ?empfangen
     |envoyer ?/ ?recevoir)( all folders| alle ordner| tous les dossiers)?\W*
@@ -5230,8 +5232,7 @@ ARCHIVERS (7zfm|winrar|peazip|bandizip)\.exe
 STORES (steam\w*|epicgameslauncher|galaxyclient|eadesktop|ubisoftconnect|battle\.net|upc|origin
     |playnite.*)\.exe
 DATABASES (heidisql|dbeaver|navicat\w*|tableplus|ssms|mysqlworkbench|pgadmin4|db browser.*|msaccess
-    |beekeeper.*|toad
-    |sqldeveloper\w*)\.exe
+    |beekeeper.*|toad|sqldeveloper\w*)\.exe
 FILERS (totalcmd\w*|doublecmd|far|7zfm|winrar|peazip|bandizip|filezilla|winscp|xyplorer\w*
     |xplorer2\w*|dopus|freecommander\w*|q-dir\w*|everything\w*|onecommander|multicommander|files
     |explorer\+\+|te64|salamand|fman|wiztree\w*|treesize\w*)\.exe
@@ -6192,6 +6193,7 @@ LEFT_AS_IT_IS .*(\b((leave|keep) ((the|this|that|my) )?(\w+ )?(file|document|wor
     |original|it|everything)\b[^.;:!?]{,20}\b(as (it|they) (is|are)|unchanged|untouched)
     |(don't|do not|without) (\w+ )?(sav\w*|overwrit\w*|keep\w* it)
     |just (to (see|look|try)|for a (look|try))
+    |(soll\w*|darf|muss) (\S+ )?(so )?bleiben|(must|should|has to) (stay|remain)\b
     |lass\w* (das|die|den|es|alles)\b[^.;:!?]{,30}\b(so,? wie|unverandert)|ohne (\S+ ){,3}(zu
     \s)?speichern|nicht (ab|uber)?(speichern|gespeichert|schreiben)
     |nur (mal )?(zum )?(ansehen|anschauen|schauen|probe\w*)|(juste|seulement|simplement) pour voir
@@ -6202,6 +6204,9 @@ LEFT_AS_IT_IS .*(\b((leave|keep) ((the|this|that|my) )?(\w+ )?(file|document|wor
     |guarde)|zonder (\S+ )?(op te slaan|opslaan)|niet opslaan|utan att spara|spara inte
     |uden at gemme|uten a lagre|bez zapisywania|nie zapisuj|neukladej|bez (ulozeni|ukladani
     |coxpahehия)|he coxpahяи|kaydetme\w*)\b|保存せ|保存しな|不要保存|别保存|不保存|저장하지).*
+MOVES .*\b(mov|drag|put|place|pull|drop|sort|transfer|reorder|swap|verschieb|zieh|leg|schieb|ordne
+    |deplac|gliss|met[st]|range|muev|mover|arrastr|pon|coloca|spost|trascin|metti|przenie|przeciag
+    |verplaats|sleep|zet|flytt|dra\b|пepemect|пepetaщ|移|拖|移動|옮)\w*.*
 # The end of a task that says what is not to be done with what is filled in.
 NOT_SENT (?i:, (?:but |aber |mais |pero )?(?:not|don't|do not|nicht|ne pas|no|sin|without|ohne)\s
     (?:zu\s)?(?:send|submit|book|pay|confirm|absenden|abschicken|senden|buchen|bestätigen|envoyer
@@ -6764,6 +6769,14 @@ address | text=.+ | line=\??\s*((java|vb)script|data|view-source|file|blob|files
 overwrite | program=<EDITORS> | label=(.*\n)?((accept|reject) all changes\b|alle anderungen
     \s?(annehmen|ablehnen)|(accepter|refuser) toutes les modif|(aceptar|rechazar) todos los cam).*
 address | label=(.*\n)?(paste and (go|search)|einfugen und)\b.*
+run | opened=<A_CLICK>\((<RUNNABLE>)\) | in=menu item | does=<A_CLICK>|enter|space
+     | label=(<OPENS>)|(.*\n)?(run as|als administrator).*
+overwrite | lacks=yes | in=(split )?button | does=<A_CLICK>|enter|space
+     | label=<KEEPS>|(.*\n)?(<OKAY>|(add|create|hinzufugen|ajouter|anadir|agregar|aggiungi)\b.*)
+overwrite | lacks=yes | does=ctrl\+s | own=.+ | title=(?!.*\b(<NEW_TITLES>)\b).*
+share | program=<BROWSERS> | about=.*\b(let (the )?site (view|edit)|will be able to (view|edit|see)
+    |dateien (anzeigen|bearbeiten) lassen)\b.* | in=(split )?button | does=<A_CLICK>|enter|space
+     | label=(?!(.*\n)?(<CANCELS>|close)\W*$).+
 system | in=checkbox|switch | does=<PRESSES>|space | control=<PROTECTS>|<ROUTES>
 system | bidden= | program=(?!<BROWSERS>).* | in=(list|menu) item|radio button | control=<VALUES>
      | does=<PRESSES>|enter|space | dialog=(?!left).*
@@ -6771,7 +6784,7 @@ share | sends=yes | text=<CARD_NUMBER> | named=
 share | text=.+ | named= | line=<ADDRESSEE> | title=<PREFERENCES>
 share | title=quick settings|schnelleinstellungen|parametres rapides|configuracion rapida
      | in=list item | wanted= | does=<PRESSES>|enter|space
-system | in=(split )?button | does=<A_CLICK>|enter|space | label=<SAVES>|(.*\n)?<OKAY>
+system | in=(split )?button | does=<A_CLICK>|enter|space | label=<KEEPS>|(.*\n)?<OKAY>
      | about=<ROUTES>
 share | in=(split )?button | does=<A_CLICK>|enter|space | label=<SAVES>|(.*\n)?<OKAY>
      | about=<SENDS_ON> | path=.*\S@\S.*
@@ -7272,6 +7285,7 @@ unknown | plain= | in=slider|spinner|radio button | does=<A_CLICK>|space | dialo
 """)
 # What may be run without asking, since it certainly only shows something, as a folder does.
 SHOWING_ONLY = rules_of(r"""
+query | program=<DATABASES> | does=ctrl\+enter | holds=<READS_ONLY>
 finding | program=[gn]?vim\S* | command=[/?][\w .*-]+
 drawing | program=<DRAWS> | command=(?i)['_.]*(zoom|z|pan|regen|redraw)( [aewp])?
 program | runner=(?!web|shell).* | command=(?i)((c:[\\]windows|%windir%|%systemroot%)\\
@@ -7346,6 +7360,10 @@ unknown | in=checkbox | control=<COUNTED> | about=(.*; )?<COUNTED>; (.*; )?<COUN
 unknown | title=minecraft.* | in= | does=(shift\+)?[a-z]|space|up|down|left|right
 run | task=yes | bidden=yes | program=<STORES> | in=(split )?button
      | label=(.*\n)?(play|spielen|jouer|jugar|gioca|graj|игpatь)\W*
+unknown | title=<MAPS> | label=(.*\n)?(itineraires?|route(nplaner)?|wegbeschreibung|como llegar
+    |indica(ciones|zioni)|rotas?|percorso|trasa)\b.*
+unknown | title=<SETTINGS> | label=(.*\n)?(update history|updateverlauf)
+system | title=<SETTINGS> | label=(.*\n)?(update history|updateverlauf)
 share | program=<CHATS> | does=ctrl\+shift\+m | about=(?!.*unmute).*\bmute\b.*
 unknown | program=<CHATS> | label=(.*\n)?(mute|stumm(schalten)?)\b.*
 delete | program=<BROWSERS> | in=(hyper)?link | holds=<READING_LINK> | control=(\S+ ){2,}\S+
@@ -7367,7 +7385,7 @@ move | program=<MAKERS> | does=drag | across=
 move | program=powerpnt\.exe | does=drag | in=list item | across=
 send | wanted=told | filled=\n* | unsent= | in=(split )?button|menu item | program=(?!<EXPLORER>).*
 answer | wanted=told | filled=\n* | unsent= | decides=yes | dialog=|line|form
-move | does=drag | carried=yes | bidden=yes | last=(?!<SELECTED>$).* | across=
+move | does=drag | carried=yes | moves=yes | last=(?!<SELECTED>$).* | across=
 system | program=taskmgr\.exe | label=(.*\n)?(cpu|gpu|memory|(arbeits)?speicher|disk|datentrager
     |network|netzwerk|memoire|memoria|disque|disco|reseau|red|rete) \d{1,3} ?%
 answer | program=excel\.exe|soffice\w*\.bin | label=(.*\n)?<OKAY> | dialog=(?!asks).*
@@ -7523,6 +7541,31 @@ def is_left(
     return bool(permits) and is_in_task(label, attempt.task, behind)
 
 
+# The addresses and keys that a task says, and its numbers.
+EXACT = re.compile(r"[^\s\"'(]*(?:@|://)[^\s\"')]*[^\s\"').,;]|\S{31,}")
+NUMBER = re.compile(r"\S*\d\S*\d")
+
+
+def lacks_values(attempt: Attempt) -> bool:
+    """Tells whether none of the addresses, or else the numbers, of a task stands where it is kept."""
+    task = attempt.task.casefold()
+    exact = EXACT.findall(task)
+    numbers = NUMBER.findall(task)
+    if not exact + numbers:
+        return False
+    fields = [one for one in attempt.inside if one.role in FIELDS and not one.finds]
+    filled = [one.value for one in fields if not has_form("ADDRESS_BAR", one.name)]
+    if not any([attempt.typed.own, *filled]):
+        return False  # nothing may have been filled in
+    there = [attempt.typed.own, *(window.title for window in attempt.reached)]
+    there += [f"{one.name} {one.value}" for one in chain(attempt.known, attempt.inside)]
+    text = " ".join(there).casefold()
+    if exact:
+        return not any(word in text for word in exact)
+    words = {*re.findall(r"\w+", text)}
+    return not any({*re.findall(r"\w+", number)} <= words for number in numbers)
+
+
 def facts_of_dialog(
     attempt: Attempt, window: Window, facts: Mapping[str, str], label: str
 ) -> dict[str, str]:
@@ -7566,6 +7609,7 @@ def facts_of_dialog(
         "cancels": "yes" if names else "",
         "decides": "yes" if decides else "",
         "announced": announced,
+        "lacks": "yes" if lacks_values(attempt) else "",
     }
 
 
@@ -7681,9 +7725,17 @@ def kind_of_item(attempt: Attempt, window: Window, label: str, does: str) -> str
                 what for file, what in items if fold(name) in (file, ntpath.splitext(file)[0])
             ]
             opens = called or opens or [what for _, what in items]
-    if not opens:
-        for one in attempt.inside:
-            opens += [f"type {one.value}"] * has_form("TYPE_COLUMN", one.name)
+    types: list[str] = []
+    own = False
+    for one in attempt.inside:  # behind an item come its columns
+        if one.name == name:
+            own = True
+            types = []
+        if has_form("TYPE_COLUMN", one.name) and one.value:
+            types.append(f"type {one.value}")
+    if own and types and has_form("TYPE_RUNS", types[0]):
+        return "runs"  # whatever the task calls it
+    opens = opens or types
     if not opens:
         return ""
     return "shows" if all(has_form("ITEM_SHOWS", what) for what in opens) else "runs"
@@ -7830,18 +7882,18 @@ def bids(task: str) -> bool:
 # title, titled (told: the task bids what it says, as "print" does), program; owned (yes of a
 # dialog), about (what it says); line (with what is typed now), opened, last (see Typed); named (yes
 # of a text that the task names), path (see lines_there); kind (see kind_of_item); lost (yes: see
-# has_lost); decides, cancels, announced (yes: see facts_of_dialog), carried (yes: all that it hits
-# is in the task); dialog (asks, line, left), runner (what runs a line there) and runs (what the act
-# has Windows run); unanswered, holds_secret (yes: see Attempt), sends (yes:
-# see SENDS), toggles (yes: it is on or off), unsent (yes: it holds what no task named), across
-# (yes: it ends in another window), inner (yes: it begins below its window's title), between (yes:
-# it ends on another control), elsewhere (yes: see there), file (the title without what the task
+# has_lost); decides, cancels, announced, lacks (yes: see facts_of_dialog), carried (yes: all that
+# it hits is in the task); dialog (asks, line, left), runner (what runs a line there) and runs
+# (what the act has Windows run); unanswered, holds_secret (yes: see Attempt), sends (yes: see
+# SENDS), toggles (yes: it is on or off), unsent (yes: it holds what no task named), across (yes:
+# it ends in another window), inner (yes: it begins below its window's title), between (yes: it
+# ends on another control), elsewhere (yes: see there), file (the title without what the task
 # names), holds (what a control holds), others (yes: that of what gets the text is none of this
 # program's); bidden (yes: see bids), looks (yes: see only_looks), acts (yes: see there), wanted
-# (yes or told: see wanted_by), shuts (yes: the task bids to close that), spared (yes: it wants what
-# is there left as it is), filled (see unnamed_values), called (as Windows calls what is pressed),
-# quoted (yes of a text that the task has in quotes), changed (of a window, see Typed), taken
-# (words of the line that were read, see Typed, and that the task does not name).
+# (yes or told: see wanted_by), shuts (yes: the task bids to close that), spared (yes: it wants
+# what is there left as it is), filled (see unnamed_values), called (as Windows calls what is
+# pressed), quoted (yes of a text that the task has in quotes), changed (of a window, see Typed),
+# taken (words of the line that were read, see Typed, and that the task does not name).
 def facts_of(attempt: Attempt) -> Facts:
     """Returns the facts that rules are held against."""
     window = next(iter(attempt.reached), Window(0, ""))
@@ -7936,6 +7988,7 @@ def facts_of_label(attempt: Attempt, window: Window, facts: Facts) -> Facts:
         "kind": kind_of_item(attempt, attempt.front or window, label, facts["does"]),
         **facts_of_dialog(attempt, window, facts, label),
         "looks": looks,
+        "moves": "yes" if has_form("MOVES", attempt.task) else "",
         "spared": "yes" if has_form("LEFT_AS_IT_IS", attempt.task) else "",
         "titled": ""
         if has_form("PREVIEWS", attempt.task)
