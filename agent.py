@@ -21263,17 +21263,23 @@ class Terminal:
         if old:
             gone = ""
             done = 0  # so many of its steps, for this task
+            is_lost = False  # whether the last act was not done whole, as far as is known
             for record in read_journal(old).records:
                 if isinstance(record, WayRecord):
                     gone = record.run
                 elif isinstance(record, IntentRecord):
                     done = record.way or done
+                    is_lost = True
+                elif isinstance(record, ResultRecord):
+                    is_lost = bool(record.refused)
                 elif isinstance(record, RunRecord):
                     done = 0 if record.is_next or record.task != task else done
             way = way_for(root, task) if gone else None
             if not way or way.folder.name != gone:  # which has other steps
                 return None
-            return replace(with_values(way, options.given), next=done)
+            way = with_values(way, options.given)
+            # What comes next may send the half of a text: the model sees to it first.
+            return replace(way, next=done, left=is_lost, reach=1 + is_lost)
         if options.demo or config.described or config.dry_run or not _person_is_there():
             return None
         way = way_for(root, task)

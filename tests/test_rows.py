@@ -2285,6 +2285,29 @@ class Resumed(RowsCase):
             self.main("--resume", "2", *values, *options)
         self.assertEqual(self.book.typed, ["Otto", "Chur"])
 
+    def test_behind_an_act_that_was_not_done_whole_the_model_goes_on_and_not_the_next_step(
+        self,
+    ) -> None:
+        values = ("--with", "name=Otto", "--with", "city=Chur")
+        for ends in ("killed", "held up", "refused"):
+            self.setUp()
+            with desktop_of_main(lambda _: self.book), clock_of_main(self.clock):
+                with Model(SaysYes((), ())) as server:
+                    options = ("--endpoint", server.url, "--set", "settle_cap_ms=1", *values)
+                    self.main("--again", TASK, "--max-steps", "2", *options)
+                    lines = self.records(2)
+                    *_, at = (at for at, line in enumerate(lines) if line["kind"] == "result")
+                    refused = {"held up": "stale_frame", "refused": "not_confirmed"}.get(ends)
+                    lines[at]["refused"] = refused
+                    journal = self.run_folder(2) / "turns.jsonl"
+                    left = lines[: at + bool(refused)]
+                    journal.write_text("".join(f"{json.dumps(line)}\n" for line in left), "utf-8")
+                    self.book.hold("City:", "C")  # as far as it came
+                    _, out, err = self.main("--resume", "2", "--max-steps", "9", *options)
+            with self.subTest(ends):
+                self.assertIn("executor  report complete", out + err)
+                self.assertEqual(self.book.records, [], out)
+
 
 class Later(RowsCase):
     """A next task never goes the way with what was shown, nor with another row's values."""
