@@ -22374,8 +22374,12 @@ class RowRecord(Record, kind="row"):
 
     @property
     def key(self) -> str:
-        """Tells it from other rows, wherever they stand."""
-        return str(sorted(self.values.items()))
+        """Tells it from other rows, wherever they stand.
+
+        How a column's name is written, and what nobody sees of a cell, makes no other row.
+        """
+        cells = {squeezed(name): text.split() for name, text in self.values.items()}
+        return unicodedata.normalize("NFC", str(sorted(cells.items())))
 
 
 @dataclass
@@ -22676,7 +22680,8 @@ def take_earlier(run: Run, table: Table) -> None:
         write_text(table.copy, "", "a")
         earlier += results_in(table.copy)
     own = run.logger.folder
-    for _, journal in runs_of_task(own.parent, run.progress.task, own):
+    # A secret of a row, which is a word of the task, too, stands in no record of it.
+    for _, journal in runs_of_task(own.parent, run.logger.hide(run.progress.task), own):
         # Of each row the last record.
         earlier += {row.key: row for row in journal.records if isinstance(row, RowRecord)}.values()
     file = run.logger.hide(table.rows[0].table)

@@ -809,6 +809,22 @@ class Entering(RowsCase):
         self.assertEqual(self.outcomes(), ["done", "skipped", "skipped", "done"])
         self.assertEqual(len(self.book.records), 4)
 
+    def test_a_row_is_known_however_its_column_and_its_letters_are_written(self) -> None:
+        self.rows(self.table("Müller, Zoë;Bern"))
+        journal = self.run_folder() / "turns.jsonl"
+        shown = journal.read_text("utf-8")
+        for value, row in (
+            ("Name", "Müller, Zoë;Bern"),  # shown anew
+            ("name", "Mu\u0308ller, Zoe\u0308;Bern"),  # as a Mac takes letters apart
+            ("name", "Müller, Zoë ;\u00a0Bern"),  # as a database fills its columns
+        ):
+            journal.write_text(shown.replace('"value": "name"', f'"value": "{value}"'), "utf-8")
+            self.book.controls = Book(self.clock).controls  # which shows it in no list
+            code, out, _ = self.rows(self.table(row))
+            self.assertEqual((code, self.outcomes()), (0, ["skipped"]), out)
+        self.assertEqual(self.rows(self.table("Müller, Zoe;Bern"))[0], 0)
+        self.assertEqual(len(self.book.records), 2)
+
     def test_what_only_a_check_names_is_entered_by_no_step_and_nothing_is_pressed(self) -> None:
         for check, head in (('The list shows "{name}"', "name"), ("It shows {{pin}}", "pin")):
             shutil.rmtree(self.folder / "dumps")
@@ -2198,6 +2214,15 @@ class SecretColumns(WordsCase):
         for iban in IBANS:
             self.assertNotIn(iban, told)
             self.assertNotIn(iban.replace(" ", ""), told)
+
+    def test_a_row_is_known_though_its_secret_is_a_word_of_the_task(self) -> None:
+        self.task = "Enter a customer of Zurich: {name} with {{iban}}"
+        rows = ("Meier, Anna;Zurich", "Otto;Bernstadt")
+        self.assertEqual(self.entered(*rows, **self.how)[0], 0)
+        self.assertIn("a customer of {{iban}}", self.records()[0]["task"])
+        self.book.controls = Book(self.clock).controls  # which shows it in no list
+        self.assertEqual(self.entered(*rows, **self.how)[0], 0)
+        self.assertEqual((self.outcomes(), len(self.book.records)), (["skipped"] * 2, 2))
 
     def test_a_name_of_several_words_is_a_secret_too(self) -> None:
         self.task = "Enter the customer {name} with {account number}"
