@@ -22394,6 +22394,7 @@ class Table(Way):
     rest: list[RowRecord] = field(default_factory=list)  # that are not over
     goes_on: bool = False  # after a row that is not done
     copy: Path | None = None  # of the results
+    others: list[list[str]] = field(default_factory=list)  # lines of it, of rows of before
     readable: set[str] = field(default_factory=set)  # fields that told once what they hold
     unused: list[str] = field(default_factory=list)  # columns of the file
     delimiter: str = ","  # of the file, and so of its results
@@ -22588,9 +22589,10 @@ def table_of(
 
 # Begin to read with do_rows().
 
-# Behind number, values and the table's file, in newer results; no value has that column's name.
-RESULT_COLUMNS = ("outcome", "sentence", "seconds", "requests", "run")
+# Behind number, values and, in newer results, these two; no value has such a column's name.
+TASK_COLUMN = "task (said)"
 TABLE_COLUMN = "table (file)"
+RESULT_COLUMNS = ("outcome", "sentence", "seconds", "requests", "run")
 FAILED_MOST = 3  # rows in a row, which end a table in any case
 TELLING = 3  # characters of a cell that are found in what was done by no chance
 # Of these the record is there, of others that are known it may be: none is entered again by itself.
@@ -22625,14 +22627,17 @@ def in_spans(rows: Iterable[RowRecord], name: str) -> str:
 
 def write_results(run: Run, table: Table) -> None:
     """Writes what became of the rows, and waits for the disk; raises AgentError."""
-    text = io.StringIO(newline="")
-    lines = csv.writer(text, delimiter=table.delimiter)
-    lines.writerow(["row", *table.names.values(), TABLE_COLUMN, *RESULT_COLUMNS])
+    task = run.actuator.task  # before a row's values are in it
+    rows = [["row", *table.names.values(), TASK_COLUMN, TABLE_COLUMN, *RESULT_COLUMNS]]
     for row in table.rows:
         values = [row.values[name] for name in table.names.values()]
         ended = [row.outcome or NOT_BEGUN, row.text, round(row.seconds, 1), row.requests, row.run]
-        lines.writerow(run.logger.hide([row.line, *values, row.table, *ended]))
+        rows.append(run.logger.hide([row.line, *values, task, row.table, *ended]))
+    fault = ""
     for path in filter(None, (run.logger.folder / RESULTS_FILE, table.copy)):
+        text = io.StringIO(newline="")
+        others = table.others if path == table.copy else []
+        csv.writer(text, delimiter=table.delimiter).writerows([*rows, *others])
         try:
             new = in_run(path.parent, f"{path.name}.new")
             with new.open("wb") as stream:
@@ -22642,24 +22647,35 @@ def write_results(run: Run, table: Table) -> None:
             patiently(partial(new.replace, path))
         except OSError as error:
             reason = f"{path} cannot be written: {error.strerror}; close what has it open."
-            if not (isinstance(error, PermissionError) and table.rest):
-                raise AgentError(reason) from None
-            run.logger.say(reason, 0)  # somebody may look at it until the next row is over
+            if isinstance(error, PermissionError) and table.rest:
+                run.logger.say(reason, 0)  # somebody may look at it until the next row is over
+            else:
+                fault = reason  # the other one is written all the same
+    if fault:
+        raise AgentError(fault)
 
 
-def results_in(path: Path) -> Iterator[RowRecord]:
-    """Gives the rows of a file of results, none of an empty one; ConfigError for any other."""
+def results_in(
+    path: Path, task: str, names: Mapping[str, str]
+) -> Iterator[tuple[RowRecord, list[str]]]:
+    """Gives the rows of a file of results, none of an empty one, each with its line.
+
+    Raises ConfigError for any other file, and for one of another task or of other columns.
+    """
     _, (head, *lines) = lines_of_table(path)
     end = -len(RESULT_COLUMNS)
     is_ours = head[:1] + head[end:] == ["row", *RESULT_COLUMNS]
     if head and not (is_ours and {*map(len, lines)} <= {len(head)}):
         raise ConfigError(f"{path} is no table of results; move it away.")
     for line in lines:
-        values = dict(zip(head[1:end], line[1:], strict=False))
+        values = dict(zip(head[1:end], line[1:end], strict=True))
         table = values.pop(TABLE_COLUMN, "")
-        if not line[-1]:  # no run has begun it
-            continue
-        yield RowRecord(0, values, line[end], run=line[-1], table=table, time=path.stat().st_mtime)
+        said = values.pop(TASK_COLUMN, task)
+        cells = {squeezed(name): text for name, text in values.items()}
+        if said.casefold().split() != task.casefold().split() or cells.keys() != names.keys():
+            raise ConfigError(f"{path} tells of another task, or other columns; move it away.")
+        row = RowRecord(0, values, line[end], run=line[-1], table=table, time=path.stat().st_mtime)
+        yield row, [line[0], *map(cells.__getitem__, names), said, table, *line[end:]]
 
 
 def tell_row(run: Run, table: Table, row: RowRecord) -> None:
@@ -22676,23 +22692,27 @@ def take_earlier(run: Run, table: Table) -> None:
     Raises AgentError where it is not sure what was done, or what comes of it cannot be written.
     """
     earlier: list[RowRecord] = []
+    hide = run.logger.hide
+    task = hide(run.actuator.task)  # a secret of a row may be a word of it, too
+    keys = [replace(row, values=hide(row.values)).key for row in table.rows]
     if table.copy:
         write_text(table.copy, "", "a")
-        earlier += results_in(table.copy)
+        told = [*results_in(table.copy, task, table.names)]
+        earlier += [row for row, _ in told if row.run]  # of others no run has begun it
+        table.others.extend(line for row, line in told if row.key not in keys)
     own = run.logger.folder
-    # A secret of a row, which is a word of the task, too, stands in no record of it.
-    for _, journal in runs_of_task(own.parent, run.logger.hide(run.progress.task), own):
+    for _, journal in runs_of_task(own.parent, task, own):
         # Of each row the last record.
         earlier += {row.key: row for row in journal.records if isinstance(row, RowRecord)}.values()
-    file = run.logger.hide(table.rows[0].table)
+    file = hide(table.rows[0].table)
     # The last in this order counts: of what this table's own runs did, else of another table's.
     earlier.sort(
         key=lambda old: (old.outcome != NOT_BEGUN, old.table == file, old.outcome in THERE)
     )
     known = {old.key: old for old in earlier if old.outcome in KNOWN}
     found: dict[str, list[RowRecord]] = {}
-    for row in table.rows:
-        old = known.get(replace(row, values=run.logger.hide(row.values)).key)
+    for row, key in zip(table.rows, keys, strict=True):
+        old = known.get(key)
         if old:
             source = old.table or "an older run"
             row.outcome = old.outcome
