@@ -23721,8 +23721,10 @@ def old_run(options: Namespace, config: Config) -> tuple[Path | None, Way | None
     outcome = vars(journal.records[-1]).get("outcome")
     drawn = run.config.get("lmstudio_model") == DEMO_MODEL["id"]
     fault = ""
-    if run.profile not in PROFILES or not run.task:
+    if run.profile not in (*PROFILES, MCP_PROFILE.name) or not run.task:
         fault = "cannot be used: the record of its task is damaged"
+    elif not repeats and re.fullmatch(r"Repeat .*\brun_\d+|What a client calls", run.task):
+        fault = "repeated a run, or did what a client called: there is no task to go on with"
     elif run.model == BY_HAND and not repeats:
         fault = "was shown by hand, which --again does"
     elif (folder / RESULTS_FILE).exists():
