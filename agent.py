@@ -23741,11 +23741,9 @@ def old_run(options: Namespace, config: Config) -> tuple[Path | None, Way | None
         return None, with_values(recorded_way(folder), options.given)
     # What was typed stands on the screen, and would be written down where nobody can hide it.
     acts = [vars(record)["args"] for record in journal.records if isinstance(record, IntentRecord)]
-    typed = (
-        Secrets().unknown(json.dumps(acts))
-        if any(isinstance(record, SecretRecord) for record in journal.records)
-        else []
-    )
+    typed: list[str] = []
+    if any(isinstance(record, SecretRecord) for record in journal.records):
+        typed = Secrets().unknown(json.dumps(acts))
     lacking = [name for name in dict.fromkeys(typed) if name not in options.secret]
     if lacking:
         given = " ".join(f"--secret {name}" for name in lacking)
