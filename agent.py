@@ -1644,6 +1644,7 @@ class WayRecord(Record, kind="way"):
     disproved: bool = False
     step: int | None = None
     control: JsonDict | None = None
+    by_model: bool | None = None  # whether nobody showed that run, which may be gone then
 
 
 @dataclass
@@ -14694,7 +14695,8 @@ def way_for(root: Path, task: str, again: bool = False, is_valued: bool = False)
             completed = isinstance(end, EndRecord) and end.outcome == "completed"
             by_hand = vars(begin)["model"] == BY_HAND
             ways = [record for record in records if isinstance(record, WayRecord)]
-            if not all((root / record.run).is_dir() for record in ways):
+            may_be_gone = {record.run for record in ways if record.by_model}
+            if not all(way.run in may_be_gone or (root / way.run).is_dir() for way in ways):
                 # It has the values of that time, and does not know which of them differ.
                 is_forgotten = True
             elif by_hand and not completed:
@@ -24078,7 +24080,7 @@ def begin_records(run: Run, news: Iterable[str], resumed: bool, is_next: bool) -
     else:
         run.progress.take(written)
     if run.way and run.way.steps:
-        logger.tell(WayRecord(run.way.folder.name))
+        logger.tell(WayRecord(run.way.folder.name, by_model=not run.way.by_hand))
         run.progress.done_when = run.way.checks
 
 
