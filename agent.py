@@ -21263,25 +21263,7 @@ class Terminal:
                 )
             return way and with_values(way, options.given)
         if old:
-            gone = ""
-            done = 0  # so many of its steps, for this task
-            is_lost = False  # whether the last act was not done whole, as far as is known
-            for record in read_journal(old).records:
-                if isinstance(record, WayRecord):
-                    gone = record.run
-                elif isinstance(record, IntentRecord):
-                    done = record.way or done
-                    is_lost = True
-                elif isinstance(record, ResultRecord):
-                    is_lost = bool(record.refused)
-                elif isinstance(record, RunRecord):
-                    done = 0 if record.is_next or record.task != task else done
-            way = way_for(root, task) if gone else None
-            if not way or way.folder.name != gone:  # which has other steps
-                return None
-            way = with_values(way, options.given)
-            # What comes next may send the half of a text: the model sees to it first.
-            return replace(way, next=done, left=is_lost, reach=1 + is_lost)
+            return self._way_of(old, options, root, task)
         if options.demo or config.described or config.dry_run or not _person_is_there():
             return None
         way = way_for(root, task)
@@ -21302,6 +21284,42 @@ class Terminal:
             for name, text in way.examples.items()
         }
         return with_values(way, values) if all(values.values()) else None
+
+    def _way_of(self, old: Path, options: Namespace, root: Path, task: str) -> Way | None:
+        """Returns the way of a run that is gone on with, behind what was done of it.
+
+        Raises ConfigError for other values than those that it was begun with.
+        """
+        gone = ""
+        done = 0  # so many of its steps, for this task
+        entered: dict[int | None, JsonDict] = {}
+        is_lost = False  # whether the last act was not done whole, as far as is known
+        for record in read_journal(old).records:
+            if isinstance(record, WayRecord):
+                gone = record.run
+            elif isinstance(record, IntentRecord):
+                done = record.way or done
+                entered[record.way] = record.args
+                is_lost = True
+            elif isinstance(record, ResultRecord):
+                is_lost = bool(record.refused)
+            elif vars(record).get("is_next") or vars(record).get("outcome") == "completed":
+                done = 0  # what comes then is a next task, whatever its words
+                entered.clear()
+            elif isinstance(record, RunRecord):
+                done = done if record.task == task else 0
+        way = way_for(root, task) if gone else None
+        if not way or way.folder.name != gone:  # which has other steps
+            return None
+        way = with_values(way, options.given)
+        for step in way.steps[:done]:
+            kind = "text" if "text" in step.act.args else "element_name"
+            was = entered.get(step.act.way, {}).get(kind)
+            if step.value and was not in (None, self.hide(step.act.args[kind])):
+                other = f"{old.name} was begun with another {step.value}, {in_quotes(str(was), 60)}"
+                raise ConfigError(f"{other}: give that by --with, or begin anew by --again.")
+        # What comes next may send the half of a text: the model sees to it first.
+        return replace(way, next=done, left=is_lost, reach=1 + is_lost)
 
     def await_page(self, panel: Panel) -> None:
         """Waits a while for somebody to open the page of a demo."""

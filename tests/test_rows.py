@@ -2387,6 +2387,39 @@ class Resumed(RowsCase):
                 self.assertIn("executor  report complete", out + err)
                 self.assertEqual(self.book.records, [], out)
 
+    def test_the_same_task_as_the_next_one_of_its_run_is_done_with_its_own_values(self) -> None:
+        with (
+            desktop_of_main(lambda _: self.book),
+            clock_of_main(self.clock),
+            Model(SaysYes((), ())) as server,
+        ):
+            options = ("--endpoint", server.url, "--set", "settle_cap_ms=1", "--max-steps", "4")
+            self.main("--again", TASK, "--with", "name=A", "--with", "city=Bern", *options)
+            journal = self.run_folder(2) / "turns.jsonl"
+            *lines, end = journal.read_text("utf-8").splitlines()
+            done = {**json.loads(end), "outcome": "completed"}
+            journal.write_text("\n".join([*lines, json.dumps(done), ""]), "utf-8")
+            words = ("--resume", "2", "--task", TASK, "--with", "name=B", "--with", "city=Chur")
+            _, out, err = self.main(*words, *options)
+        self.assertEqual(self.book.records, [("A", "Bern"), ("B", "Chur")], out + err)
+
+    def test_what_was_begun_with_one_value_is_not_ended_with_another_one(self) -> None:
+        for first, then, typed in (("Otto", "Ott", 1), ("{{pin}}", "{{pin}}", 2)):
+            self.setUp()
+            with (
+                desktop_of_main(lambda _: self.book),
+                clock_of_main(self.clock),
+                Model(SaysYes((), ())) as server,
+            ):
+                options = ("--endpoint", server.url, "--set", "settle_cap_ms=1")
+                city = ("--with", "city=Chur", *options)
+                words = ("--again", TASK, "--with", f"name={first}", *city, "--max-steps", "1")
+                self.main(*words)
+                _, out, err = self.main("--resume", "2", "--with", f"name={then}", *city)
+            told = "run_0002 was begun with another name, 'Otto': give that by --with, or begin"
+            self.assertEqual(told in err, typed == 1, out + err)
+            self.assertEqual(len(self.book.typed), typed)
+
 
 class Later(RowsCase):
     """A next task never goes the way with what was shown, nor with another row's values."""
