@@ -1666,6 +1666,7 @@ class WayRecord(Record, kind="way"):
     disproved: bool = False
     step: int | None = None
     control: JsonDict | None = None
+    by_model: bool | None = None  # whether nobody showed that run, which may be gone then
 
 
 @dataclass
@@ -14800,7 +14801,8 @@ def way_for(root: Path, task: str, again: bool = False, is_valued: bool = False)
             completed = isinstance(end, EndRecord) and end.outcome == "completed"
             by_hand = vars(begin)["model"] == BY_HAND
             ways = [record for record in records if isinstance(record, WayRecord)]
-            if not all((root / record.run).is_dir() for record in ways):
+            may_be_gone = {record.run for record in ways if record.by_model}
+            if not all(way.run in may_be_gone or (root / way.run).is_dir() for way in ways):
                 # It has the values of that time, and does not know which of them differ.
                 is_forgotten = True
             elif by_hand and not completed:
@@ -21367,19 +21369,7 @@ class Terminal:
                 )
             return way and with_values(way, options.given)
         if old:
-            gone = ""
-            done = 0  # so many of its steps, for this task
-            for record in read_journal(old).records:
-                if isinstance(record, WayRecord):
-                    gone = record.run
-                elif isinstance(record, IntentRecord):
-                    done = record.way or done
-                elif isinstance(record, RunRecord):
-                    done = 0 if record.is_next or record.task != task else done
-            way = way_for(root, task) if gone else None
-            if not way or way.folder.name != gone:  # which has other steps
-                return None
-            return replace(with_values(way, options.given), next=done)
+            return self._way_of(old, options, root, task)
         if options.demo or config.described or config.dry_run or not _person_is_there():
             return None
         way = way_for(root, task)
@@ -21400,6 +21390,42 @@ class Terminal:
             for name, text in way.examples.items()
         }
         return with_values(way, values) if all(values.values()) else None
+
+    def _way_of(self, old: Path, options: Namespace, root: Path, task: str) -> Way | None:
+        """Returns the way of a run that is gone on with, behind what was done of it.
+
+        Raises ConfigError for other values than those that it was begun with.
+        """
+        gone = ""
+        done = 0  # so many of its steps, for this task
+        entered: dict[int | None, JsonDict] = {}
+        is_lost = False  # whether the last act was not done whole, as far as is known
+        for record in read_journal(old).records:
+            if isinstance(record, WayRecord):
+                gone = record.run
+            elif isinstance(record, IntentRecord):
+                done = record.way or done
+                entered[record.way] = record.args
+                is_lost = True
+            elif isinstance(record, ResultRecord):
+                is_lost = bool(record.refused)
+            elif vars(record).get("is_next") or vars(record).get("outcome") == "completed":
+                done = 0  # what comes then is a next task, whatever its words
+                entered.clear()
+            elif isinstance(record, RunRecord):
+                done = done if record.task == task else 0
+        way = way_for(root, task) if gone else None
+        if not way or way.folder.name != gone:  # which has other steps
+            return None
+        way = with_values(way, options.given)
+        for step in way.steps[:done]:
+            kind = "text" if "text" in step.act.args else "element_name"
+            was = entered.get(step.act.way, {}).get(kind)
+            if step.value and was not in (None, self.hide(step.act.args[kind])):
+                other = f"{old.name} was begun with another {step.value}, {in_quotes(str(was), 60)}"
+                raise ConfigError(f"{other}: give that by --with, or begin anew by --again.")
+        # What comes next may send the half of a text: the model sees to it first.
+        return replace(way, next=done, left=is_lost, reach=1 + is_lost)
 
     def await_page(self, panel: Panel) -> None:
         """Waits a while for somebody to open the page of a demo."""
@@ -22474,8 +22500,12 @@ class RowRecord(Record, kind="row"):
 
     @property
     def key(self) -> str:
-        """Tells it from other rows, wherever they stand."""
-        return str(sorted(self.values.items()))
+        """Tells it from other rows, wherever they stand.
+
+        How a column's name is written, and what nobody sees of a cell, makes no other row.
+        """
+        cells = {squeezed(name): text.split() for name, text in self.values.items()}
+        return unicodedata.normalize("NFC", str(sorted(cells.items())))
 
 
 @dataclass
@@ -22490,6 +22520,7 @@ class Table(Way):
     rest: list[RowRecord] = field(default_factory=list)  # that are not over
     goes_on: bool = False  # after a row that is not done
     copy: Path | None = None  # of the results
+    others: list[list[str]] = field(default_factory=list)  # lines of it, of rows of before
     readable: set[str] = field(default_factory=set)  # fields that told once what they hold
     unused: list[str] = field(default_factory=list)  # columns of the file
     delimiter: str = ","  # of the file, and so of its results
@@ -22684,9 +22715,10 @@ def table_of(
 
 # Begin to read with do_rows().
 
-# Behind number, values and the table's file, in newer results; no value has that column's name.
-RESULT_COLUMNS = ("outcome", "sentence", "seconds", "requests", "run")
+# Behind number, values and, in newer results, these two; no value has such a column's name.
+TASK_COLUMN = "task (said)"
 TABLE_COLUMN = "table (file)"
+RESULT_COLUMNS = ("outcome", "sentence", "seconds", "requests", "run")
 FAILED_MOST = 3  # rows in a row, which end a table in any case
 TELLING = 3  # characters of a cell that are found in what was done by no chance
 # Of these the record is there, of others that are known it may be: none is entered again by itself.
@@ -22721,14 +22753,17 @@ def in_spans(rows: Iterable[RowRecord], name: str) -> str:
 
 def write_results(run: Run, table: Table) -> None:
     """Writes what became of the rows, and waits for the disk; raises AgentError."""
-    text = io.StringIO(newline="")
-    lines = csv.writer(text, delimiter=table.delimiter)
-    lines.writerow(["row", *table.names.values(), TABLE_COLUMN, *RESULT_COLUMNS])
+    task = run.actuator.task  # before a row's values are in it
+    rows = [["row", *table.names.values(), TASK_COLUMN, TABLE_COLUMN, *RESULT_COLUMNS]]
     for row in table.rows:
         values = [row.values[name] for name in table.names.values()]
         ended = [row.outcome or NOT_BEGUN, row.text, round(row.seconds, 1), row.requests, row.run]
-        lines.writerow(run.logger.hide([row.line, *values, row.table, *ended]))
+        rows.append(run.logger.hide([row.line, *values, task, row.table, *ended]))
+    fault = ""
     for path in filter(None, (run.logger.folder / RESULTS_FILE, table.copy)):
+        text = io.StringIO(newline="")
+        others = table.others if path == table.copy else []
+        csv.writer(text, delimiter=table.delimiter).writerows([*rows, *others])
         try:
             new = in_run(path.parent, f"{path.name}.new")
             with new.open("wb") as stream:
@@ -22738,24 +22773,35 @@ def write_results(run: Run, table: Table) -> None:
             patiently(partial(new.replace, path))
         except OSError as error:
             reason = f"{path} cannot be written: {error.strerror}; close what has it open."
-            if not (isinstance(error, PermissionError) and table.rest):
-                raise AgentError(reason) from None
-            run.logger.say(reason, 0)  # somebody may look at it until the next row is over
+            if isinstance(error, PermissionError) and table.rest:
+                run.logger.say(reason, 0)  # somebody may look at it until the next row is over
+            else:
+                fault = reason  # the other one is written all the same
+    if fault:
+        raise AgentError(fault)
 
 
-def results_in(path: Path) -> Iterator[RowRecord]:
-    """Gives the rows of a file of results, none of an empty one; ConfigError for any other."""
+def results_in(
+    path: Path, task: str, names: Mapping[str, str]
+) -> Iterator[tuple[RowRecord, list[str]]]:
+    """Gives the rows of a file of results, none of an empty one, each with its line.
+
+    Raises ConfigError for any other file, and for one of another task or of other columns.
+    """
     _, (head, *lines) = lines_of_table(path)
     end = -len(RESULT_COLUMNS)
     is_ours = head[:1] + head[end:] == ["row", *RESULT_COLUMNS]
     if head and not (is_ours and {*map(len, lines)} <= {len(head)}):
         raise ConfigError(f"{path} is no table of results; move it away.")
     for line in lines:
-        values = dict(zip(head[1:end], line[1:], strict=False))
+        values = dict(zip(head[1:end], line[1:end], strict=True))
         table = values.pop(TABLE_COLUMN, "")
-        if not line[-1]:  # no run has begun it
-            continue
-        yield RowRecord(0, values, line[end], run=line[-1], table=table, time=path.stat().st_mtime)
+        said = values.pop(TASK_COLUMN, task)
+        cells = {squeezed(name): text for name, text in values.items()}
+        if said.casefold().split() != task.casefold().split() or cells.keys() != names.keys():
+            raise ConfigError(f"{path} tells of another task, or other columns; move it away.")
+        row = RowRecord(0, values, line[end], run=line[-1], table=table, time=path.stat().st_mtime)
+        yield row, [line[0], *map(cells.__getitem__, names), said, table, *line[end:]]
 
 
 def tell_row(run: Run, table: Table, row: RowRecord) -> None:
@@ -22772,22 +22818,27 @@ def take_earlier(run: Run, table: Table) -> None:
     Raises AgentError where it is not sure what was done, or what comes of it cannot be written.
     """
     earlier: list[RowRecord] = []
+    hide = run.logger.hide
+    task = hide(run.actuator.task)  # a secret of a row may be a word of it, too
+    keys = [replace(row, values=hide(row.values)).key for row in table.rows]
     if table.copy:
         write_text(table.copy, "", "a")
-        earlier += results_in(table.copy)
+        told = [*results_in(table.copy, task, table.names)]
+        earlier += [row for row, _ in told if row.run]  # of others no run has begun it
+        table.others.extend(line for row, line in told if row.key not in keys)
     own = run.logger.folder
-    for _, journal in runs_of_task(own.parent, run.progress.task, own):
+    for _, journal in runs_of_task(own.parent, task, own):
         # Of each row the last record.
         earlier += {row.key: row for row in journal.records if isinstance(row, RowRecord)}.values()
-    file = run.logger.hide(table.rows[0].table)
+    file = hide(table.rows[0].table)
     # The last in this order counts: of what this table's own runs did, else of another table's.
     earlier.sort(
         key=lambda old: (old.outcome != NOT_BEGUN, old.table == file, old.outcome in THERE)
     )
     known = {old.key: old for old in earlier if old.outcome in KNOWN}
     found: dict[str, list[RowRecord]] = {}
-    for row in table.rows:
-        old = known.get(replace(row, values=run.logger.hide(row.values)).key)
+    for row, key in zip(table.rows, keys, strict=True):
+        old = known.get(key)
         if old:
             source = old.table or "an older run"
             row.outcome = old.outcome
@@ -23797,8 +23848,10 @@ def old_run(options: Namespace, config: Config) -> tuple[Path | None, Way | None
     outcome = vars(journal.records[-1]).get("outcome")
     drawn = run.config.get("lmstudio_model") == DEMO_MODEL["id"]
     fault = ""
-    if run.profile not in PROFILES or not run.task:
+    if run.profile not in (*PROFILES, MCP_PROFILE.name) or not run.task:
         fault = "cannot be used: the record of its task is damaged"
+    elif not repeats and re.fullmatch(r"Repeat .*\brun_\d+|What a client calls", run.task):
+        fault = "repeated a run, or did what a client called: there is no task to go on with"
     elif run.model == BY_HAND and not repeats:
         fault = "was shown by hand, which --again does"
     elif (folder / RESULTS_FILE).exists():
@@ -23815,11 +23868,9 @@ def old_run(options: Namespace, config: Config) -> tuple[Path | None, Way | None
         return None, with_values(recorded_way(folder), options.given)
     # What was typed stands on the screen, and would be written down where nobody can hide it.
     acts = [vars(record)["args"] for record in journal.records if isinstance(record, IntentRecord)]
-    typed = (
-        Secrets().unknown(json.dumps(acts))
-        if any(isinstance(record, SecretRecord) for record in journal.records)
-        else []
-    )
+    typed: list[str] = []
+    if any(isinstance(record, SecretRecord) for record in journal.records):
+        typed = Secrets().unknown(json.dumps(acts))
     lacking = [name for name in dict.fromkeys(typed) if name not in options.secret]
     if lacking:
         given = " ".join(f"--secret {name}" for name in lacking)
@@ -24154,7 +24205,7 @@ def begin_records(run: Run, news: Iterable[str], resumed: bool, is_next: bool) -
     else:
         run.progress.take(written)
     if run.way and run.way.steps:
-        logger.tell(WayRecord(run.way.folder.name))
+        logger.tell(WayRecord(run.way.folder.name, by_model=not run.way.by_hand))
         run.progress.done_when = run.way.checks
 
 

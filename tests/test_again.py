@@ -295,6 +295,14 @@ class Ways(AgainCase):
             "No whole run of just this task was proven done|Nothing was shown or done", out
         )
 
+    def test_a_run_whose_own_way_was_deleted_as_old_is_one(self) -> None:
+        self.recorded()
+        self.assertEqual(self.again()[0], 0)
+        shutil.rmtree(self.run_folder())
+        code, out = self.again()
+        self.assertEqual((code, self.steps(3)), (0, [1, 2, 3, 4]), out)
+        self.assertIn("Each act of run_0002, an earlier run of this task, was done again", out)
+
     @for_the_gate
     def test_only_a_whole_run_of_this_task_that_was_proven_is_one(self) -> None:
         self.recorded()

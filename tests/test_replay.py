@@ -138,6 +138,21 @@ class Replay(ReplayCase):
         code, out, _ = self.main("--replay", "2", "--demo")
         self.assertEqual(code, 0, out)
 
+    def test_neither_a_repetition_nor_what_a_client_called_is_a_task_for_a_model(self) -> None:
+        self.replay("--max-steps", "2")
+        told = "repeated a run, or did what a client called: there is no task to go on with"
+        for word in ("2", "last"):
+            code, _, err = self.main("--resume", word)
+            self.assertIn(f"run_0002 {told}", err)
+            self.assertEqual(code, 2)
+        journal = self.run_folder() / "turns.jsonl"
+        begin, lines = journal.read_text("utf-8").split("\n", 1)
+        client = {**json.loads(begin), "profile": "mcp", "task": "What a client calls"}
+        journal.write_text(f"{json.dumps(client)}\n{lines}", "utf-8")
+        self.assertIn(f"run_0001 {told}", self.main("--resume", "1")[2])
+        self.assertEqual(self.replay()[0], 0)
+        self.assertEqual(self.desktops[0].state.saved_text, "Hello from agent.py")
+
     def test_what_looks_as_it_did_is_acted_on_and_what_does_not_stops_it(self) -> None:
         covered = (
             r'differs: click "Save button" \(74[5-7], 76[67]\): something else stands at'

@@ -407,7 +407,7 @@ class Tables(RowsCase):
                     data, given = "name\nA\n", (*words, "--with", "city=B")
                 rows, _ = self.read(data.encode(), *given)
                 told = results.read_bytes()
-                head = ["row", "name", "city", "table (file)", "outcome", "sentence"]
+                head = ["row", "name", "city", "task (said)", "table (file)", "outcome", "sentence"]
                 self.assertTrue(told.startswith(expected.join(head).encode("utf-8-sig")), told)
                 # What the results of before tell is known, whatever stood between their cells.
                 self.assertEqual(rows, [("A", "B")] * (delimiter == ";"))
@@ -809,6 +809,22 @@ class Entering(RowsCase):
         self.assertEqual(self.outcomes(), ["done", "skipped", "skipped", "done"])
         self.assertEqual(len(self.book.records), 4)
 
+    def test_a_row_is_known_however_its_column_and_its_letters_are_written(self) -> None:
+        self.rows(self.table("Müller, Zoë;Bern"))
+        journal = self.run_folder() / "turns.jsonl"
+        shown = journal.read_text("utf-8")
+        for value, row in (
+            ("Name", "Müller, Zoë;Bern"),  # shown anew
+            ("name", "Mu\u0308ller, Zoe\u0308;Bern"),  # as a Mac takes letters apart
+            ("name", "Müller, Zoë ;\u00a0Bern"),  # as a database fills its columns
+        ):
+            journal.write_text(shown.replace('"value": "name"', f'"value": "{value}"'), "utf-8")
+            self.book.controls = Book(self.clock).controls  # which shows it in no list
+            code, out, _ = self.rows(self.table(row))
+            self.assertEqual((code, self.outcomes()), (0, ["skipped"]), out)
+        self.assertEqual(self.rows(self.table("Müller, Zoe;Bern"))[0], 0)
+        self.assertEqual(len(self.book.records), 2)
+
     def test_what_only_a_check_names_is_entered_by_no_step_and_nothing_is_pressed(self) -> None:
         for check, head in (('The list shows "{name}"', "name"), ("It shows {{pin}}", "pin")):
             shutil.rmtree(self.folder / "dumps")
@@ -903,6 +919,57 @@ class Entering(RowsCase):
             self.assertIn(f"{known} on ", self.results()[0]["sentence"])
         self.assertEqual(self.book.records, [("A", "Bern"), ("C", "Bern")])
         self.assertEqual({row["table (file)"] for row in self.results()}, {february})
+
+    def test_results_of_another_task_or_of_other_columns_are_left_as_they_are(self) -> None:
+        """Or a row would be told as done that was done for something else."""
+        path = self.folder / "all.csv"
+        results = ("--results", str(path))
+        table = self.table("A;Bern")
+        self.rows(table, *results)
+        own = path.read_text("utf-8-sig")
+        self.book = Book(self.clock)
+        shutil.rmtree(self.run_folder(2))
+        for told in (own.replace(TASK, "send a letter"), own.replace(";city;", ";town;")):
+            path.write_text(told, "utf-8")
+            code, out, _ = self.rows(table, *results)
+            self.assertIn("all.csv tells of another task, or other columns; move it away.", out)
+            self.assertEqual((code, self.book.records), (2, []))
+            self.assertEqual(path.read_text("utf-8"), told)
+
+    def test_results_keep_what_they_tell_of_rows_that_a_run_has_not(self) -> None:
+        """Of lines of their table that were not named, and of another table."""
+        results = ("--results", str(self.folder / "all.csv"))
+        table = self.table("A;Bern", "B;Bern", "C;Bern")
+        for words in ((table, "--only-rows", "1-2"), (table, "--only-rows", "3"), (table,)):
+            self.book.controls = Book(self.clock).controls  # which shows it in no list
+            self.rows(*words, *results)
+            shutil.rmtree(self.run_folder(2))
+        self.rows(self.table("D;Bern", name="february"), *results)
+        self.assertEqual([name for name, _ in self.book.records], ["A", "B", "C", "D"])
+        lines = (self.folder / "all.csv").read_text("utf-8-sig").splitlines()[1:]
+        told = [(line.split(";")[0], line.split(";")[1], line.split(";")[5]) for line in lines]
+        known = [("1", "A", "skipped"), ("2", "B", "skipped"), ("3", "C", "skipped")]
+        self.assertEqual(told, [("1", "D", "done"), *known])
+
+    def test_results_are_written_to_one_file_though_the_other_one_is_open_at_the_end(self) -> None:
+        real = Path.replace
+        for held in ("results.csv", "all.csv"):
+
+            def shared(path: Path, target: Path, held: str = held) -> Path:
+                if target.name == held and self.book.records:
+                    raise PermissionError(errno.EACCES, "Permission denied")
+                return real(path, target)
+
+            self.setUp()
+            with mock.patch.object(Path, "replace", shared), mock.patch.object(time, "sleep"):
+                code, out, err = self.rows(
+                    self.table("A;Bern"), "--results", str(self.folder / "all.csv")
+                )
+            self.assertEqual(code, 1)
+            self.assertIn(f"{held} cannot be written", out + err)
+            for path in (self.folder / "all.csv", self.run_folder(2) / "results.csv"):
+                told = path.read_text("utf-8-sig")
+                self.assertEqual(";done;" in told, path.name != held, told)
 
     def test_results_that_do_not_name_their_table_are_asked_about(self) -> None:
         path = self.folder / "all.csv"
@@ -1042,7 +1109,7 @@ class Proven(CommandLineCase):
         self.assertEqual((code, err), (0, ""), out)
         self.assertRegex(
             (self.run_folder(2) / "results.csv").read_text("utf-8-sig"),
-            r"1,Good day,[^,]*t\.csv,done,.*,[1-9],run_0002",
+            r"1,Good day,save a note,[^,]*t\.csv,done,.*,[1-9],run_0002",
         )
 
 
@@ -2199,6 +2266,15 @@ class SecretColumns(WordsCase):
             self.assertNotIn(iban, told)
             self.assertNotIn(iban.replace(" ", ""), told)
 
+    def test_a_row_is_known_though_its_secret_is_a_word_of_the_task(self) -> None:
+        self.task = "Enter a customer of Zurich: {name} with {{iban}}"
+        rows = ("Meier, Anna;Zurich", "Otto;Bernstadt")
+        self.assertEqual(self.entered(*rows, **self.how)[0], 0)
+        self.assertIn("a customer of {{iban}}", self.records()[0]["task"])
+        self.book.controls = Book(self.clock).controls  # which shows it in no list
+        self.assertEqual(self.entered(*rows, **self.how)[0], 0)
+        self.assertEqual((self.outcomes(), len(self.book.records)), (["skipped"] * 2, 2))
+
     def test_a_name_of_several_words_is_a_secret_too(self) -> None:
         self.task = "Enter the customer {name} with {account number}"
         self.checks = ('The list shows "Meier, Anna"',)
@@ -2284,6 +2360,65 @@ class Resumed(RowsCase):
             self.assertIn("use --with NAME=TEXT", err)
             self.main("--resume", "2", *values, *options)
         self.assertEqual(self.book.typed, ["Otto", "Chur"])
+
+    def test_behind_an_act_that_was_not_done_whole_the_model_goes_on_and_not_the_next_step(
+        self,
+    ) -> None:
+        values = ("--with", "name=Otto", "--with", "city=Chur")
+        for ends in ("killed", "held up", "refused"):
+            self.setUp()
+            with (
+                desktop_of_main(lambda _: self.book),
+                clock_of_main(self.clock),
+                Model(SaysYes((), ())) as server,
+            ):
+                options = ("--endpoint", server.url, "--set", "settle_cap_ms=1", *values)
+                self.main("--again", TASK, "--max-steps", "2", *options)
+                lines = self.records(2)
+                *_, at = (at for at, line in enumerate(lines) if line["kind"] == "result")
+                refused = {"held up": "stale_frame", "refused": "not_confirmed"}.get(ends)
+                lines[at]["refused"] = refused
+                journal = self.run_folder(2) / "turns.jsonl"
+                left = lines[: at + bool(refused)]
+                journal.write_text("".join(f"{json.dumps(line)}\n" for line in left), "utf-8")
+                self.book.hold("City:", "C")  # as far as it came
+                _, out, err = self.main("--resume", "2", "--max-steps", "9", *options)
+            with self.subTest(ends):
+                self.assertIn("executor  report complete", out + err)
+                self.assertEqual(self.book.records, [], out)
+
+    def test_the_same_task_as_the_next_one_of_its_run_is_done_with_its_own_values(self) -> None:
+        with (
+            desktop_of_main(lambda _: self.book),
+            clock_of_main(self.clock),
+            Model(SaysYes((), ())) as server,
+        ):
+            options = ("--endpoint", server.url, "--set", "settle_cap_ms=1", "--max-steps", "4")
+            self.main("--again", TASK, "--with", "name=A", "--with", "city=Bern", *options)
+            journal = self.run_folder(2) / "turns.jsonl"
+            *lines, end = journal.read_text("utf-8").splitlines()
+            done = {**json.loads(end), "outcome": "completed"}
+            journal.write_text("\n".join([*lines, json.dumps(done), ""]), "utf-8")
+            words = ("--resume", "2", "--task", TASK, "--with", "name=B", "--with", "city=Chur")
+            _, out, err = self.main(*words, *options)
+        self.assertEqual(self.book.records, [("A", "Bern"), ("B", "Chur")], out + err)
+
+    def test_what_was_begun_with_one_value_is_not_ended_with_another_one(self) -> None:
+        for first, then, typed in (("Otto", "Ott", 1), ("{{pin}}", "{{pin}}", 2)):
+            self.setUp()
+            with (
+                desktop_of_main(lambda _: self.book),
+                clock_of_main(self.clock),
+                Model(SaysYes((), ())) as server,
+            ):
+                options = ("--endpoint", server.url, "--set", "settle_cap_ms=1")
+                city = ("--with", "city=Chur", *options)
+                words = ("--again", TASK, "--with", f"name={first}", *city, "--max-steps", "1")
+                self.main(*words)
+                _, out, err = self.main("--resume", "2", "--with", f"name={then}", *city)
+            told = "run_0002 was begun with another name, 'Otto': give that by --with, or begin"
+            self.assertEqual(told in err, typed == 1, out + err)
+            self.assertEqual(len(self.book.typed), typed)
 
 
 class Later(RowsCase):
