@@ -9616,9 +9616,9 @@ class Note(NamedTuple):
 def text_of_key(api: Win32, raw: ctypes.Structure, held: Collection[str]) -> str:
     """Gives what a key types in the window in front, with what is held down; "" for nothing."""
     states = (ctypes.c_ubyte * 256)()
-    for name in held:
-        states[VK_MAP[name]] = 0x80
-        states[VK_MAP[name.removeprefix("r")]] = 0x80  # of which a layout knows
+    # A layout knows keys without side, and AltGr as Ctrl and Alt; raw input tells no Ctrl of it.
+    for code in chord_codes(held).union(map(VK_MAP.__getitem__, held)):
+        states[code] = 0x80
     states[VK_MAP["capslock"]] = api.GetKeyState(VK_MAP["capslock"]) & 1
     front = api.GetForegroundWindow()
     layout = api.GetKeyboardLayout(api.GetWindowThreadProcessId(front, None) if front else 0)

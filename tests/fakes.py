@@ -582,7 +582,7 @@ class FakeWin32:
     ) -> int:
         held = ctypes.string_at(states, 256)
         signs = self.signs.get(code, "")  # of the key alone, with Shift, with AltGr
-        level = 2 if held[0x12] and signs[2:] else held[0x10] >> 7
+        level = 2 if held[0x11] and held[0x12] else held[0x10] >> 7
         if flags != 4 or not signs[level : level + 1].strip():
             return 0
         self._write(into, 8, signs[level])
