@@ -23435,7 +23435,9 @@ def schedule_line(at: str, arguments: Iterable[str], task: str) -> str:
     return (
         f'schtasks /Create /SC DAILY /ST {at} /TN "{name}" /TR "{command}"'
         "\nEnter that line in a Command Prompt (cmd), since PowerShell reads its quotes otherwise."
-        " The desktop has to be logged in and not locked at that time."
+        " The desktop has to be logged in and not locked at that time, and a laptop plugged in:"
+        " on battery Windows neither starts such a task nor lets it go on, unless the task's"
+        " conditions in Task Scheduler allow it."
     )
 
 

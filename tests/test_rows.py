@@ -1788,6 +1788,8 @@ class Words(RowsCase):
         line = out.splitlines()[0]  # in one piece, however wide the terminal is
         self.assertIn("schtasks /Create /SC DAILY /ST 07:30", line)
         self.assertIn("Enter that line in a Command Prompt (cmd)", out.splitlines()[1])
+        # What schtasks makes has DisallowStartIfOnBatteries and StopIfGoingOnBatteries.
+        self.assertIn("on battery Windows neither starts such a task nor", out.splitlines()[1])
         self.assertIn(f'\\"--again\\" \\"{TASK}\\" \\"--rows\\" \\"c.csv\\""', line)
         self.assertNotIn("--schedule", line)
         _, out, _ = self.main("--schedule=06:30", "--again", TASK, "--schedule", "07:30")
