@@ -15236,6 +15236,7 @@ FILES_MOST = 20  # that texts name and that are looked at
 NO_FILE = "does not exist"
 FileFact = tuple[str, bytes | None, float]
 UNSEEN: FileFact = ("cannot be looked at", None, 0.0)
+NO_DRIVE: FileFact = (NO_FILE, None, -1.0)  # what was on it may be there all the same
 
 # Paths that a task may name: from a drive, a variable or, elsewhere than on Windows, the root. No
 # network shares: to ask for one may send the user's name there. In quotes they may hold blanks. One
@@ -15285,6 +15286,8 @@ def look_at_file(path: str) -> FileFact:
                 data = place.read_bytes()
     except FileNotFoundError:
         state = NO_FILE
+        if not os.path.exists(place.anchor):  # pulled out, or the network is away
+            return NO_DRIVE
     except (OSError, ValueError):  # no path, or another program has it open
         pass
     return state, data, written
@@ -15512,7 +15515,7 @@ def rulings_by_task(path: str, before: FileFact, now: FileFact, task: str) -> It
             yield Ruling(f"{path} exists", False, "it does not exist")
     elif as_before and saved and is_bidden(task, *saved.span()):
         yield Ruling(f"{path} is saved", False, AS_IT_WAS)
-    if goes and state != UNSEEN[0] and old_state != NO_FILE:
+    if goes and now not in (UNSEEN, NO_DRIVE) and old_state != NO_FILE:
         # Into the folder where it is already, it goes nowhere.
         folder = (goes["to"] or " ").lower().split(" ")[-1].strip("\"'“”„«».\\/")
         is_own = folder and f"/{folder}/".replace("\\", "/") in f"/{path}".lower().replace(
