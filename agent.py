@@ -21411,7 +21411,10 @@ def why_not_hidden(value: str) -> str:
     # A shorter value would be found, and hidden, in texts that have nothing to do with it. None may
     # be a part of a word of this file: of a tool, of a record or of a request.
     if len(value) < SECRET_CHARS_LEAST or not value.isprintable():
-        return "set an environment variable of that name to 4 characters or more."
+        return (
+            "set an environment variable of that name to 4 characters or more. A hidden prompt"
+            " takes Ctrl+V, Shift+Insert and arrows for signs: paste by the right mouse button."
+        )
     words = "" if re.search(r"\d", value) else own_words()
     letters = squeezed(value)
     is_long = len(letters) >= SECRET_CHARS_SAFE
@@ -21434,6 +21437,9 @@ def read_secrets(names: Sequence[str], key: str = "") -> Secrets:
         elif not value and _person_is_there():
             with suppress(EOFError):  # Ctrl+D, which gives none
                 value = getpass.getpass(f"{name}: ")
+                # A Windows console tells Insert, Delete and arrows by these two signs.
+                if re.search("à[GHIKMOPQRS]", value):
+                    value = ""
         fault = fault or why_not_hidden(value)
         if fault:
             raise ConfigError(f"--secret {name}: {fault}")
@@ -23417,6 +23423,11 @@ def schedule_line(at: str, arguments: Iterable[str], task: str) -> str:
         elif not word.startswith("--schedule="):
             words.append(word)
     folder = os.getcwd()
+    if folder.startswith("\\\\"):
+        raise ConfigError(
+            f"--schedule: cmd cannot go into a folder without a drive, such as {folder};"
+            " start it in a folder that has one."
+        )
     program = (sys.executable, os.path.abspath(__file__))
     for part in (folder, *program, *words):
         if re.search(r'["&|<>^\n]|\\\Z|%.*%', part):
