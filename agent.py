@@ -3269,7 +3269,10 @@ class WindowsDesktop:
             self._mouse_was = self.cursor()
             # All are asked, since the answer on each begins anew with that.
             used = [self.api.GetAsyncKeyState(code) for code in range(1, 255)]
-            return any(used) or self._mouse_was != before
+            # Of keys that an administrator's window gets, Windows tells nothing.
+            front = self.foreground()
+            is_hidden = front is not None and front.elevated
+            return is_hidden or any(used) or self._mouse_was != before
         return True
 
     def held_keys(self) -> list[str]:
