@@ -3292,7 +3292,10 @@ class WindowsDesktop:
             self._mouse_was = self.cursor()
             # All are asked, since the answer on each begins anew with that.
             used = [self.api.GetAsyncKeyState(code) for code in range(1, 255)]
-            return any(used) or self._mouse_was != before
+            # Of keys that an administrator's window gets, Windows tells nothing.
+            front = self.foreground()
+            is_hidden = front is not None and front.elevated
+            return is_hidden or any(used) or self._mouse_was != before
         return True
 
     def held_keys(self) -> list[str]:
@@ -9723,9 +9726,9 @@ class Note(NamedTuple):
 def text_of_key(api: Win32, raw: ctypes.Structure, held: Collection[str]) -> str:
     """Gives what a key types in the window in front, with what is held down; "" for nothing."""
     states = (ctypes.c_ubyte * 256)()
-    for name in held:
-        states[VK_MAP[name]] = 0x80
-        states[VK_MAP[name.removeprefix("r")]] = 0x80  # of which a layout knows
+    # A layout knows keys without side, and AltGr as Ctrl and Alt; raw input tells no Ctrl of it.
+    for code in chord_codes(held).union(map(VK_MAP.__getitem__, held)):
+        states[code] = 0x80
     states[VK_MAP["capslock"]] = api.GetKeyState(VK_MAP["capslock"]) & 1
     front = api.GetForegroundWindow()
     layout = api.GetKeyboardLayout(api.GetWindowThreadProcessId(front, None) if front else 0)
@@ -15344,6 +15347,7 @@ FILES_MOST = 20  # that texts name and that are looked at
 NO_FILE = "does not exist"
 FileFact = tuple[str, bytes | None, float]
 UNSEEN: FileFact = ("cannot be looked at", None, 0.0)
+NO_DRIVE: FileFact = (NO_FILE, None, -1.0)  # what was on it may be there all the same
 
 # Paths that a task may name: from a drive, a variable or, elsewhere than on Windows, the root. No
 # network shares: to ask for one may send the user's name there. In quotes they may hold blanks. One
@@ -15393,6 +15397,8 @@ def look_at_file(path: str) -> FileFact:
                 data = place.read_bytes()
     except FileNotFoundError:
         state = NO_FILE
+        if not os.path.exists(place.anchor):  # pulled out, or the network is away
+            return NO_DRIVE
     except (OSError, ValueError):  # no path, or another program has it open
         pass
     return state, data, written
@@ -15620,7 +15626,7 @@ def rulings_by_task(path: str, before: FileFact, now: FileFact, task: str) -> It
             yield Ruling(f"{path} exists", False, "it does not exist")
     elif as_before and saved and is_bidden(task, *saved.span()):
         yield Ruling(f"{path} is saved", False, AS_IT_WAS)
-    if goes and state != UNSEEN[0] and old_state != NO_FILE:
+    if goes and now not in (UNSEEN, NO_DRIVE) and old_state != NO_FILE:
         # Into the folder where it is already, it goes nowhere.
         folder = (goes["to"] or " ").lower().split(" ")[-1].strip("\"'“”„«».\\/")
         is_own = folder and f"/{folder}/".replace("\\", "/") in f"/{path}".lower().replace(
@@ -21540,7 +21546,10 @@ def why_not_hidden(value: str) -> str:
     # A shorter value would be found, and hidden, in texts that have nothing to do with it. None may
     # be a part of a word of this file: of a tool, of a record or of a request.
     if len(value) < SECRET_CHARS_LEAST or not value.isprintable():
-        return "set an environment variable of that name to 4 characters or more."
+        return (
+            "set an environment variable of that name to 4 characters or more. A hidden prompt"
+            " takes Ctrl+V, Shift+Insert and arrows for signs: paste by the right mouse button."
+        )
     words = "" if re.search(r"\d", value) else own_words()
     letters = squeezed(value)
     is_long = len(letters) >= SECRET_CHARS_SAFE
@@ -21563,6 +21572,9 @@ def read_secrets(names: Sequence[str], key: str = "") -> Secrets:
         elif not value and _person_is_there():
             with suppress(EOFError):  # Ctrl+D, which gives none
                 value = getpass.getpass(f"{name}: ")
+                # A Windows console tells Insert, Delete and arrows by these two signs.
+                if re.search("à[GHIKMOPQRS]", value):
+                    value = ""
         fault = fault or why_not_hidden(value)
         if fault:
             raise ConfigError(f"--secret {name}: {fault}")
@@ -23571,6 +23583,11 @@ def schedule_line(at: str, arguments: Iterable[str], task: str) -> str:
         elif not word.startswith("--schedule="):
             words.append(word)
     folder = os.getcwd()
+    if folder.startswith("\\\\"):
+        raise ConfigError(
+            f"--schedule: cmd cannot go into a folder without a drive, such as {folder};"
+            " start it in a folder that has one."
+        )
     program = (sys.executable, os.path.abspath(__file__))
     for part in (folder, *program, *words):
         if re.search(r'["&|<>^\n]|\\\Z|%.*%', part):
@@ -23592,7 +23609,9 @@ def schedule_line(at: str, arguments: Iterable[str], task: str) -> str:
     return (
         f'schtasks /Create /SC DAILY /ST {at} /TN "{name}" /TR "{command}"'
         "\nEnter that line in a Command Prompt (cmd), since PowerShell reads its quotes otherwise."
-        " The desktop has to be logged in and not locked at that time."
+        " The desktop has to be logged in and not locked at that time, and a laptop plugged in:"
+        " on battery Windows neither starts such a task nor lets it go on, unless the task's"
+        " conditions in Task Scheduler allow it."
     )
 
 

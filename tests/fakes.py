@@ -520,6 +520,8 @@ class FakeWin32:
     def _GetAsyncKeyState(self, code: int) -> int:
         was_touched = code in self.touched
         self.touched.discard(code)
+        if self.window and not 0 < self.window.level <= self.own_level:
+            return 0  # of what a window of more rights gets nothing is told
         sides = {code, {0xA0: 0x10, 0xA2: 0x11, 0xA4: 0x12}.get(code, code)}  # no side is the left
         held = {what[0] if kind == "key" else what for kind, what in self._down}
         button = {1: "left", 2: "right", 4: "middle"}.get(code)
@@ -582,7 +584,7 @@ class FakeWin32:
     ) -> int:
         held = ctypes.string_at(states, 256)
         signs = self.signs.get(code, "")  # of the key alone, with Shift, with AltGr
-        level = 2 if held[0x12] and signs[2:] else held[0x10] >> 7
+        level = 2 if held[0x11] and held[0x12] else held[0x10] >> 7
         if flags != 4 or not signs[level : level + 1].strip():
             return 0
         self._write(into, 8, signs[level])

@@ -475,6 +475,22 @@ class Facts(Judged):
             outcome = self.judged(said, "All is as wanted.")
             self.assertEqual(outcome.kind == "completed", absent, task)
 
+    def test_what_was_on_a_drive_that_is_not_there_any_more_is_not_said_to_be_gone(self) -> None:
+        path = self.folder / "del.txt"
+        for drive_stays in (True, False):
+            lost = None if drive_stays else path.anchor
+            exists = mock.Mock(side_effect=lambda place, lost=lost: place != lost)
+            for task in (f"Delete the file {path}", f"Move {path} to the folder Old"):
+                path.write_text("old", encoding="utf-8")
+                with mock.patch("os.path.exists", exists):
+                    checks = self.judged(task, "All is as wanted.", happens=path.unlink).checks
+                gone = [ruling.holds for ruling in checks if ruling.check == f"{path} is gone"]
+                self.assertEqual(gone, [True] * drive_stays, task)
+            # What was never there has to be made all the same.
+            task = f"Save it as {self.folder / 'none.txt'}"
+            with mock.patch("os.path.exists", exists):
+                self.assertFalse(all(one.holds for one in self.judged(task, "Fine.").checks))
+
     def test_a_file_that_its_task_bids_away_has_to_be_gone(self) -> None:
         path = self.folder / "del.txt"
         stays = (

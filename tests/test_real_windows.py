@@ -518,6 +518,27 @@ class Devices(unittest.TestCase):
             self.assertGreater(stage.clock.now() - began, 290)
             self.assertNotIn("takeover_quiet", " ".join(said))
 
+    def test_a_person_who_types_in_a_window_of_an_administrator_is_waited_for_too(self) -> None:
+        for level in (0x3000, 0):
+            stage, said = self.stage()
+            stage.do("press_key", key="f5")
+            stage.clock.advance(10)
+            self.every(stage, 1, stage.world.person, 300)
+            stage.clock.sleep(5)
+            frame = stage.look()
+            plain = stage.world.window
+            stage.world.window = replace(plain, path=r"C:\Windows\System32\cmd.exe", level=level)
+            began = stage.clock.now()
+            self.assertEqual(stage.attempt("press_key", frame, key="f5").refused, "paused")
+            self.assertGreater(stage.clock.now() - began, 290)
+            self.assertNotIn("takeover_quiet", " ".join(said))
+            # Once it is away, a device is told from the person again.
+            stage.world.window = plain
+            self.every(stage, 1, stage.world.device, 300)
+            stage.clock.sleep(5)
+            self.assertEqual(stage.attempt("press_key", key="f5").refused, "paused")
+            self.assertEqual(len([line for line in said if "takeover_quiet" in line]), 1)
+
     def test_after_a_device_was_told_the_person_is_still_noticed(self) -> None:
         for uses in ("mouse", "keys"):
             stage, _ = self.stage()

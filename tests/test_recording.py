@@ -1060,7 +1060,7 @@ class Listening(unittest.TestCase):
             self.key(right_alt, 2), self.key(a, device=0),
         )  # fmt: skip
         told = [(note.what, note.text, *note.held) for note in notes]
-        self.assertEqual(told, [("a", "A"), ("a", "a"), ("f5", ""), ("a", "a")])
+        self.assertEqual(told, [("a", "A"), ("a", "a"), ("f5", ""), ("a", "", "alt")])
         self.assertEqual([note.by_program for note in notes], [False] * 3 + [True])
 
     def test_alphabets_of_three_layouts_are_typed_as_their_keys_type_them(self) -> None:
@@ -1074,12 +1074,23 @@ class Listening(unittest.TestCase):
             raw = []
             for code, signs in keys.items():
                 raw += [self.key(code), self.key(0x10), self.key(code), self.key(0x10, 1)]
-                if len(signs) > 2:  # Windows sends Ctrl with AltGr
-                    raw += [self.key(0x11), self.key(0x12, 2), self.key(code)]
-                    raw += [self.key(0x12, 3), self.key(0x11, 1)]
+                if len(signs) > 2:  # its Ctrl is the layout's: a keyboard sends AltGr alone
+                    raw += [self.key(0x12, 2), self.key(code), self.key(0x12, 3)]
             notes = self.told(*raw, signs=keys)
             self.assertEqual("".join(note.text for note in notes), letters.replace(",", ""))
             self.assertEqual({(*note.held,) for note in notes}, {()})
+
+    def test_letters_with_alt_gr_are_texts_whether_or_not_windows_sends_ctrl_with_it(self) -> None:
+        ctrl, right_alt, shift, q, a = 0x11, 0x12, 0x10, 0x51, 0x41
+        signs = {q: "qQ@", a: "aAą"}  # German, Polish
+        alt_gr = [self.key(right_alt, 2), self.key(q), self.key(a), self.key(right_alt, 3)]
+        for raw in (alt_gr, [self.key(ctrl), *alt_gr, self.key(ctrl, 1)]):
+            notes = self.told(*raw, self.key(shift), self.key(a), signs=signs)
+            told = [(note.text, *note.held) for note in notes]
+            self.assertEqual(told, [("@",), ("ą",), ("A",)])
+        # Where the right Alt is only an Alt, it is a chord.
+        (note,) = self.told(self.key(right_alt, 2), self.key(q), signs={q: "qQ"})
+        self.assertEqual((note.what, note.text, *note.held), ("q", "", "alt"))
 
     def test_a_key_that_waits_for_a_letter_is_told_as_one_that_cannot_be_read(self) -> None:
         (note,) = self.told(self.key(0xDC), signs={0xDC: "^°"})

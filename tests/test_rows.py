@@ -1840,6 +1840,13 @@ class Words(RowsCase):
         self.assertRegex(err, r"Windows takes 261 characters at most, and this command has \d{3}: ")
         self.assertLess(len(err), 200)
 
+    def test_a_folder_in_which_cmd_cannot_be_is_refused(self) -> None:
+        for folder in (r"\\server\share", r"\\?\C:\agent"):
+            with mock.patch("os.getcwd", lambda folder=folder: folder):
+                code, out, err = self.main("note", "--schedule", "07:30")
+            self.assertEqual((code, out), (2, ""))
+            self.assertIn("without a drive", err)
+
     def test_two_daily_tasks_of_one_time_have_two_names(self) -> None:
         lines = {
             self.main(*words, "--schedule", "07:30")[1].partition(" /TR ")[0]
@@ -1855,6 +1862,8 @@ class Words(RowsCase):
         line = out.splitlines()[0]  # in one piece, however wide the terminal is
         self.assertIn("schtasks /Create /SC DAILY /ST 07:30", line)
         self.assertIn("Enter that line in a Command Prompt (cmd)", out.splitlines()[1])
+        # What schtasks makes has DisallowStartIfOnBatteries and StopIfGoingOnBatteries.
+        self.assertIn("on battery Windows neither starts such a task nor", out.splitlines()[1])
         self.assertIn(f'\\"--again\\" \\"{TASK}\\" \\"--rows\\" \\"c.csv\\""', line)
         self.assertNotIn("--schedule", line)
         _, out, _ = self.main("--schedule=06:30", "--again", TASK, "--schedule", "07:30")

@@ -238,6 +238,19 @@ class Reading(unittest.TestCase):
         with person_there(), ended, self.assertRaisesRegex(agent.ConfigError, "--secret NOT_SET"):
             agent.read_secrets(["NOT_SET"])
 
+    def test_keys_that_a_hidden_prompt_of_windows_takes_for_signs_are_in_no_secret(self) -> None:
+        """Ctrl+V, Shift+Insert and then the value, an arrow, Delete, F5; and what is one."""
+        keys = {"\x16": False, "àRhunter2": False, "hunterà2K": True, "hunàKter2": False}
+        for typed, taken in {**keys, "hunteràS2": False, "\0?hunter2": False}.items():
+            said = mock.patch("getpass.getpass", lambda _, typed=typed: typed)
+            with person_there(), said, contextlib.ExitStack() as undo:
+                if not taken:
+                    told = undo.enter_context(self.assertRaises(agent.ConfigError))
+                values = agent.read_secrets(["NOT_SET"]).values
+                self.assertEqual(values, {"NOT_SET": typed})
+            if not taken:
+                self.assertIn("paste by the right mouse button", str(told.exception))
+
     def test_what_cannot_be_a_secret_is_refused_without_showing_it(self) -> None:
         names = (("A B", "value1"), ("", "value1"), ("B", "value1"))
         values = ["", "abc", "two\nlines", "assistant"]
