@@ -7547,7 +7547,7 @@ def is_left(
 
 # The addresses and keys that a task says, and its numbers.
 EXACT = re.compile(r"[^\s\"'(]*(?:@|://)[^\s\"')]*[^\s\"').,;]|\S{31,}")
-NUMBER = re.compile(r"\S*\d\S*\d")
+    """Tells whether no address, or else number, of a task stands where something is kept."""
 
 
 def lacks_values(attempt: Attempt) -> bool:
