@@ -6009,14 +6009,15 @@ INFINITIVES (schreiben|andern|tragen|geben|fugen|fullen|loschen|entfernen|ersetz
     |markieren|streichen|machen|setzen|stellen|schalten|bearbeiten|sortieren|drucken|exportieren
     |herunterladen)
 # A clause of a task that only looks: it has no other verb than these, behind words that ask.
-POLITE (please|kindly|just|also|now|first|finally|next|after(ward)?s?|(can|could|would|will) you|(i
-    |we) (want|need|would like|wish)( you)? to|i'd like( you)? to|you (have|need) to|(help|let) (me
-    |us)|try to|hi|hello|hey|so|ok(ay)?|bitte|jetzt|nun|auch|zuerst|mal|(kannst|konntest|wurdest) du
-    |(konnen|konnten|wurden) sie|(ich|wir) (will|mochte|muss|wollen|mochten|mussen)|mir|uns|mich
-    |hallo|(peux|pourrais|veux)[- ]tu|(pouvez|pourriez)[- ]vous|kan du|kunt u|kun je|puoi|puo|podes
-    |czy mozesz|muzes|est-ce que (tu|vous) (peux|pourrais|pouvez|pourriez)|tu (peux|pourrais)
-    |je (veux|voudrais)|j'aimerais|il faut|d'abord|s'il (te|vous) plait|bonjour|me|nous|puedes
-    |podrias|puede|podria|quiero|quisiera|necesito|por favor|primero|hola)
+POLITE (please|kindly|just|only|simply|merely|nur|lediglich|seulement|solo|solamente|soltanto|tylko
+    |alleen|bara|apenas|also|now|first|finally|next|after(ward)?s?|(can|could|would|will) you|(i
+    |we) (only |just )?(want|need|would like|wish)( you)? to|i'd like( you)? to|you (have|need) to
+    |(help|let) (me|us)|try to|hi|hello|hey|so|ok(ay)?|bitte|jetzt|nun|auch|zuerst|mal|(kannst
+    |konntest|wurdest) du|(konnen|konnten|wurden) sie|(ich|wir) (will|mochte|muss|wollen|mochten
+    |mussen)|mir|uns|mich|hallo|(peux|pourrais|veux)[- ]tu|(pouvez|pourriez)[- ]vous|kan du|kunt u
+    |kun je|puoi|puo|podes|czy mozesz|muzes|est-ce que (tu|vous) (peux|pourrais|pouvez|pourriez)
+    |tu (peux|pourrais)|je (veux|voudrais)|j'aimerais|il faut|d'abord|s'il (te|vous) plait|bonjour
+    |me|nous|puedes|podrias|puede|podria|quiero|quisiera|necesito|por favor|primero|hola)
 ASKING (whether|what|which|whom?|whose|where|when|why|how|wie\w*|was|wo(her|hin)?|wann|wer|wen|wem
     |wessen|warum|wieso|weshalb|welche\w*|ob|comment|combien|quand|(le|la|les)?quel\w*|pourquoi|que
     (?! (tu|vous|ils?|elles?|l[aeo]s?|el|se)\b| l')|qui|quoi|qu'\S+|ou|como|cuando|cuant\w*|cual\w*
@@ -6077,29 +6078,25 @@ ASKS_ONLY (?!\W{,3}(<POLITE>|<VERBS>)\b)(?!.*(,|\b(and|und|et|y|then|dann)) (<PO
 ADDS (?!(<WATCHES>)$)((?!.*\b(should|must|shall|needs?|has to|ought|be|soll\w*|muss|mussen|doi(t
     |vent)|debe\w*|<INFINITIVES>)\b)<BEFORE_A_NOUN>\b.*|(<PLACED>)(\s<BEFORE_A_NOUN>)?(\s\S+){1,2}
     |(if|that|because|since|as|dass|weil|wenn|falls|damit|si|s'il|parce|porque)\b.*|(?!.*\b(forget
-    |vergiss|oublie\w*|olvides?)\b)(do not|don't|never|without|not|ohne|sans|sin|ne|n'\S+|no)\b.*
-    |.*\b(nothing|nichts?|rien|nada|pas)|nothing else|please|hi|hello|hey|thanks?( you)?|ok(ay)?
-    |bitte|hallo|danke|bonjour|merci|s'il (te|vous) plait|hola|por favor|gracias|)
+    |vergiss|oublie\w*|olvides?)\b)(do not|don't|never|without|not|ohne|sans|sin|ne|n'\S+|no|nie
+    |niet|non|nao|senza|sem|zonder|inte|ikke|utan|uten|uden|bez|he (?=\S*[^ -~]))\b.*|.*\b(nothing
+    |nichts?|rien|nada|pas|niets|niente|nic|inget|intet)|nothing else|please|hi|hello|hey
+    |thanks?( you)?|ok(ay)?|bitte|hallo|danke|bonjour|merci|s'il (te|vous) plait|hola|por favor
+    |gracias|)
 # Words of others, names that go on a list, and what stands between clauses, in a task as it is.
 QUOTED ["“”„][^"“”„]*["“”„]|«[^«»]*»|(?<!\w)['‘‚][^'’‘‚]*['’‘](?!\w)
+# What is to be written: behind a colon and a word of writing, to the end of the line or to what
+# bids something of it, as "and send it".
+DICTATED (?i:(\b(?:writ(?:e|ing)|type|say\w*|tell\w*|text|message|e?-?mail|note|reply|answer
+    |comment|draft|compose|schreib\w*|nachricht|antworte?|sage?|écri\w*|réponds|escrib\w*|mensaje
+    |responde)\b(?:[^.;:!?\n]|\.(?=\S)){,80}:)\s[^\n]*?(?=\W+(?:(?:and|then|und|dann|et|puis
+    |y)\s)*\w+\s(?:it|them|sie|es|ihn|le|la|lo)\b(?! to (?:me|us)\b)|\n|$))
 LISTED (?:,|\s(?:and|und|et|y|or|oder|ou|o))(?:\s[A-ZÄÖÜÉ\d][\w'-]*)+(?=[,.;:!?]
     |\s(?:and|und|et|y|on|at|am|um)\s|$)
 CLAUSES (?i:(?<!\bmr)(?<!\bdr)(?<!\bst)(?<!\bmrs)[,:.!?](?=\s|$)|[;()…¿¡\n]|\s[-–—]\s|(?<!\S)(?:and
-    |und|och|og|oraz|ve|et|y(?! a\b| a-t)|e|or|oder|ou|o|but|aber|mais|pero|then|while|dann|danach
-    |anschliessend|anschließend|puis|ensuite|luego|despues|después)(?!\S))
-# Where a link leads that does something instead of showing a page.
-ACTING_LINK (?i:javascript:.*|[^#]*#|.*[?&;](act|a[ck]tion|acci[oó]n|azione|acao|do|op|cmd|command
-    |task
-    |method|_method)=.*
-    |.*[?&;/](\w{,9}nonce|\w{,9}token|csrf\w{,9}|sesskey|formkey|crumb)=.*|mailto:.*|tel:.*
-    |(?!https?:|ftp:|file:|about:)[a-z][\w.+-]{2,20}:.*)
-# The same whatever a label says: what it holds is a script, or its address deletes or agrees.
-HARMING_LINK (?i:(java)?script:.*|.*\bsubmitform\b.*|.*[?&]confirm(ed)?=(1|y|true).*|.*[/=](delete
-    |remove|destroy|erase|unsubscribe|revoke|approve|l(oe|ö)schen|entfernen|supprimer|eliminar
-    |borrar|elimina|usun|smazat)([/?&#].*|$)|(file:)?[\\/]{2}[^\\/\s].*|file:[\\/]{4}.*
-    |(tel|callto|sips?|search-ms|ms-\w[\w-]*|steam|skype|zoommtg|shell):.*
-    |((file:[\\/]*)?[a-z]:[\\/]|\.{1,2}[\\/]|file:)?[^:?#]*\.(exe|ms[ip]|bat|cmd|pif|scr|vb[se]|jse
-    |ps1|wsf|hta|lnk|reg|jar|docm|xlsm|pptm|iso|img)\W*)
+    |und|och|og|oraz|ve|et|(?<!sans )y(?! a\b| a-t)|e|or|oder|ou|o|but|aber|mais|pero|ale|maar|ma
+    |mas|но|then|while|dann|danach|anschliessend|anschließend|puis|ensuite|luego|despues
+    |después)(?!\S))
 # German verbs with a prefix, such as the last word of "Anzeige aufgeben".
 COMPOUNDS (auf|ab|an|ein|aus|zu(ruck)?|ver|ent|um|vor|nach|los|fest|frei|weg|bei)
     (?!\w*(ung|heit|keit|schaft|ion|tat|lag|gab|sicht|zeig|such|les|seh|schau|blend|bericht)en$)
@@ -6372,8 +6369,28 @@ NO_COMMANDS = frozenset(
     "never keep undo cancel no not don't how what why nicht nie keine wie was warum ne jamais nunca"
     " aldri aldrig nooit mai nigdy".split()
 )
-# What forbids what a task names beside one of these, in the same sentence.
-FORBIDDING = frozenset("not never don't no without nicht nie niemals kein keine ohne".split())
+# What forbids what a task names beside one of these, in the same sentence, or leaves it to the
+# person: in the languages that labels are known in, as far as no other word looks like it.
+FORBIDDING = re.compile(
+    r"(?<![\w\\/.@-])(?:not|never|no|without|cannot|dont|avoid|nicht|nie|niemals|kein\w{,2}"
+    r"|keines\w+|ohne|ne|n'\w+|jamais|aucune?|(?<!comic )(?<!open )sans|(?<=\S )pas|nunca|jam[aá]s"
+    r"|sin|non|senza|n[aã]o|sem|niet|nooit|geen|zonder|inte|ikke|aldrig?|ingen|utan|uten|uden|nigdy"
+    r"|bez|nikdy|nem|soha|älä|ilman|fără|не|без|никогда|ніколи|μην?|δεν|χωρίς"
+    r"|(?<!to )(?<!for )myself|ask(?:ing)? (?:me|us)|leave (?:\S+ ){1,4}to me"
+    r"|(?:show|tell) (?:it )?me (?:first|before)|wait for (?:me|us|my|our)|(?:confirm|check) with me"
+    r"|let me (?:check|confirm|approve|decide|review)|frage?t? mich|mich (?:\w+ )?fragen|(?:vorher|erst|zuerst) (?:nach)?fragen"
+    r"|selber|demandez?[- ]moi|pregúnta(?:me|nos))(?![\w\\/@-])|n't\b|不要|请勿|切勿|ないで|지 ?마"
+)
+# What makes it depend on what nobody but the person, or a look, tells.
+DEPENDING = re.compile(
+    r"\b(?:if|unless|until|(?:when|once|after|before) (?:i|we)|wenn|falls|sofern|sobald|erst|bevor"
+    r"|s'il|sauf|cuando|jeśli|gdy|если|когда)\b|如果"
+)
+# Where a sentence ends, but not behind what is shortened.
+SENTENCE_END = (
+    r"(?<=[.;!?])(?<!\b[^\W\d]\.)(?<!\bmr\.)(?<!\bms\.)(?<!\bdr\.)(?<!\bst\.)(?<!\bmrs\.)(?<!\bvs\.)"
+    r"(?<!\bnr\.)(?<!\bbzw\.)\s"
+)
 NOTHING = frozenset("nothing nichts rien nada niente niets inget ingenting intet nic".split())
 # What may stand between a verb and what it is about.
 ARTICLES = frozenset(
@@ -6392,12 +6409,9 @@ def is_in_task(phrase: str, task: str, behind: Collection[str] = ()) -> bool:
     words: list[str] = []
     bare: list[str] = []  # the same without signs
     sentences: list[int] = []  # of each the number of its sentence
-    forbidden = set()
-    for number, sentence in enumerate(re.split(r"(?<=[.;!?])\s", task.lower().replace("’", "'"))):
+    for number, sentence in enumerate(re.split(SENTENCE_END, task.lower().replace("’", "'"))):
         for word in sentence.split():
             core = word.strip("\"'`“”„‚‘,;:!?().#") or word
-            if core in FORBIDDING:
-                forbidden.add(number)
             if not (behind and core in ARTICLES):
                 words.append(word)
                 bare.append(core)
@@ -6413,7 +6427,12 @@ def is_in_task(phrase: str, task: str, behind: Collection[str] = ()) -> bool:
             begins = last - len(wanted)  # in the sentence of its verb
             is_there = all(map(str.__contains__, words[begins:last], wanted))
             is_there &= sentences[first] == sentences[begins]
-            if is_there and forbidden.isdisjoint(sentences[first:last]):
+            begin = sentences.index(sentences[first])
+            end = len(sentences) - sentences[::-1].index(sentences[last - 1])
+            around = words[begin:end]
+            if len(wanted) > 2:  # a longer text may have such words itself: "I am not at home"
+                del around[first - begin : last - begin]
+            if is_there and not FORBIDDING.search(" ".join(around)):
                 return True
     return False
 
@@ -6491,21 +6510,23 @@ def wanted_by(label: str, task: str) -> str:
     """
     if not task:
         return "yes"
-    unquoted = re.sub(PATTERNS["QUOTED"], "it", task)
+    unquoted = re.sub(PATTERNS["QUOTED"], "it", task).replace("’", "'")
+    said = unquoted.lower()
+    # A question bids nothing, as after a "Register number?".
+    unsure = FORBIDDING.search(said) or DEPENDING.search(said) or said.rstrip().endswith("?")
     words = re.findall(r"\w+", re.sub(PATTERNS["STATES"], "", label))
-    for clause in re.split(PATTERNS["CLAUSES"], unquoted):
+    for clause in re.split(PATTERNS["CLAUSES"], re.sub(PATTERNS["DICTATED"], r"\1 it", unquoted)):
         bidden = re.findall(r"[\w']+", re.sub(PATTERNS["POLITELY"], "", fold(clause)))
-        forbids = not FORBIDDING.isdisjoint(re.findall(r"[\w']+", fold(unquoted)))
-        # "Print nothing" bids nothing, nor does a question, as after a "Register number?".
-        forbids |= not NOTHING.isdisjoint(bidden[1:2]) or unquoted.rstrip().endswith("?")
+        # "Print nothing" bids nothing.
+        forbids = unsure or not NOTHING.isdisjoint(bidden[1:2])
         if words and words[0] in bidden[:1] and {*words} <= {*bidden} and not forbids:
             return "told"
     meant = {*re.findall(r"\b\w{1,5}", re.sub(PATTERNS["NEUTRAL"], "", label))} - ARTICLES
-    for sentence in re.split(r"(?<=[.;!?])\s", fold(unquoted)):
+    for sentence in map(fold, filterfalse(FORBIDDING.search, re.split(SENTENCE_END, said))):
         parts = sentence.strip(".;!?").split() or [""]
         line = f"{sentence} {parts[-1]}{parts[0]}"  # such as einschalten
         begins = {*re.findall(r"\b\w{1,5}", line)}
-        if meant and meant <= begins and FORBIDDING.isdisjoint(re.findall(r"[\w']+", sentence)):
+        if meant and meant <= begins:
             return "yes"
     return ""
 
@@ -6548,6 +6569,11 @@ def only_looks(label: str, about: str) -> str:
     return looks or as_one
 
 
+####################################################################################################
+# Risks - what a person has to allow first: tables over the facts
+####################################################################################################
+
+
 Rule = tuple[str, Mapping[str, str]]
 
 
@@ -6557,11 +6583,6 @@ def rules_of(table: str) -> list[Rule]:
     for name, *parts in table_rows(with_patterns(table, PATTERNS)):
         rules.append((name, dict(part.split("=", 1) for part in parts)))
     return rules
-
-
-####################################################################################################
-# Risks - what a person has to allow first: tables over the facts
-####################################################################################################
 
 
 # Each risk and its rules, one of which must hold; those of COMMANDS by their labels besides. Its
@@ -7173,13 +7194,23 @@ unknown | bidden= | program=<BROWSERS>|<CHATS>|<MAILS> | does=<PRESSES>|enter|sp
 unknown | bidden= | acts=yes | does=<PRESSES>|enter|space | in=(hyper)?link | looks=
      | program=(?!<BROWSERS>|<MAILS>).* | dialog=(?!left).*
 unknown | bidden= | program=<BROWSERS>|<MAILS> | does=<PRESSES>|enter | in=(hyper)?link | looks=
-     | holds=<ACTING_LINK> | dialog=(?!left).*
+     | holds=(?i:javascript:.*|[^#]*#|.*[?&;](act|a[ck]tion|acci[oó]n|azione|acao|do|op|cmd|command
+    |task
+    |method|_method)=.*
+    |.*[?&;/](\w{,9}nonce|\w{,9}token|csrf\w{,9}|sesskey|formkey|crumb)=.*|mailto:.*|tel:.*
+    |(?!https?:|ftp:|file:|about:)[a-z][\w.+-]{2,20}:.*) | dialog=(?!left).*
 unknown | bidden= | program=<BROWSERS>|<MAILS> | does=<PRESSES>|enter | in=(hyper)?link | looks=
      | holds= | dialog=(?!left).* | label=(.*\n)?(?!<GETS>\b)(?=(\S+ ){,5}\S+$)(<ORDERS>|<VERBS>\W*)
 unknown | bidden= | program=<BROWSERS>|<MAILS> | does=<PRESSES>|enter | in=(hyper)?link
      | label=(.*\n)?(yes|ja|oui|si|no|nein|non)\b\W*\s.*
 unknown | runs=.+ | runner=console
-unknown | holds=<HARMING_LINK> | does=<PRESSES>|enter|space | in=(hyper)?link|(split )?button|image
+unknown | holds=(?i:(java)?script:.*|.*\bsubmitform\b.*|.*[?&]confirm(ed)?=(1|y|true).*
+    |.*[/=](delete|remove|destroy|erase|unsubscribe|revoke|approve|l(oe|ö)schen|entfernen|supprimer|eliminar
+    |borrar|elimina|usun|smazat)([/?&#].*|$)|(file:)?[\\/]{2}[^\\/\s].*|file:[\\/]{4}.*
+    |(tel|callto|sips?|search-ms|ms-\w[\w-]*|steam|skype|zoommtg|shell):.*
+    |((file:[\\/]*)?[a-z]:[\\/]|\.{1,2}[\\/]|file:)?[^:?#]*\.(exe|ms[ip]|bat|cmd|pif|scr|vb[se]|jse
+    |ps1|wsf|hta|lnk|reg|jar|docm|xlsm|pptm|iso|img)\W*)
+     | does=<PRESSES>|enter|space | in=(hyper)?link|(split )?button|image
 unknown | bidden= | title=<WEIGHTY> | program=<BROWSERS> | in=checkbox|switch | does=<PRESSES>|space
 unknown | bidden= | program=<BROWSERS> | in=checkbox|switch | does=<PRESSES>|space
      | control=.*\b(activ[eoa]?|ativ[oa]|aktiv|enabled|public|visible|sichtbar|published)\b.*
@@ -8823,6 +8854,7 @@ class Actuator(Hands):
                 there = [document_in(window, None)[:2] for window in self.desktop.windows()]
                 self.typed = replace(self.typed, strange=frozenset(there))
             self.act_times.append(self.clock.now())
+            self.allowed = ((), 0.0)  # any act may make another thing of what a yes was for
             for window in attempt.reached[:1]:
                 self.typed = self.typed.after(attempt, window)
             try:
@@ -9237,7 +9269,6 @@ def gate_confirm(actuator: Actuator, attempt: Attempt) -> Attempt:
             attempt = gate(actuator, attempt)
         if attempt.yes_is_for != wanted:
             raise ToolError("What this reaches changed since the last look.", "stale_frame")
-    actuator.allowed = ((), 0.0)
     return attempt
 
 
@@ -24063,6 +24094,7 @@ def carry_out_task(
     run.progress = Progress()
     run.actuator.task = task
     run.actuator.foreseen.clear()
+    run.actuator.allowed = ((), 0.0)
     run.actuator.typed = replace(run.actuator.typed, strange=None)
     run.actuator.began = run.clock.now()
     # What the person typed until now, such as an answer, takes nothing over.

@@ -321,6 +321,34 @@ class Confirmation(GateCase):
             if yes:
                 self.assertTrue(stage.attempt("click", **given).acted)
 
+    def test_a_yes_is_gone_once_something_else_was_done(self) -> None:
+        shell = replace(NOTEPAD, path="C:\\cmd.exe", class_name="ConsoleWindowClass")
+        chat = replace(NOTEPAD, path="C:\\slack.exe")
+        enter = ("press_key", {"key": "enter"})
+        send = ("click", {"element_name": "Send", "position": INSIDE})
+        for window, more, allowed in (
+            (shell, " & rmdir /s x", enter),
+            (chat, " and my PIN", enter),
+            (chat, " and my PIN", send),
+        ):
+            stage, asked = Stage(window=window), list[str]()
+
+            def answer(question: str, _: str, stage: Stage = stage, asked: Any = asked) -> bool:
+                asked.append(question)
+                stage.stop.paused = "until ctrl+alt+insert is pressed again"
+                stage.clock.at(1, lambda: setattr(stage.stop, "paused", ""))
+                return len(asked) == 1
+
+            stage.actuator.person.allows = answer
+            stage.do("type_text", text="del a.txt")
+            for step, refused in (
+                (allowed, "paused"),
+                (("type_text", {"text": more}), ""),
+                (allowed, "not_allowed"),
+            ):
+                self.assertEqual(stage.attempt(step[0], **step[1]).refused, refused, step)
+            self.assertEqual((len(asked), stage.world.typed), (2, f"del a.txt{more}"))
+
     def test_what_came_with_the_answer_needs_a_new_look(self) -> None:
         over = replace(MAIL, rect=NOTEPAD.rect)
         for happens, words in (
