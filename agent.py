@@ -6376,10 +6376,10 @@ FORBIDDING = re.compile(
     r"|keines\w+|ohne|ne|n'\w+|jamais|aucune?|(?<!comic )(?<!open )sans|(?<=\S )pas|nunca|jam[aá]s"
     r"|sin|non|senza|n[aã]o|sem|niet|nooit|geen|zonder|inte|ikke|aldrig?|ingen|utan|uten|uden|nigdy"
     r"|bez|nikdy|nem|soha|älä|ilman|fără|не|без|никогда|ніколи|μην?|δεν|χωρίς"
-    r"|(?<!to )(?<!for )myself|ask(?:ing)? (?:me|us)|leave (?:\S+ ){1,4}to me"
-    r"|(?:show|tell) (?:it )?me (?:first|before)|wait for (?:me|us|my|our)|(?:confirm|check) with me"
-    r"|let me (?:check|confirm|approve|decide|review)|frage?t? mich|mich (?:\w+ )?fragen|(?:vorher|erst|zuerst) (?:nach)?fragen"
-    r"|selber|demandez?[- ]moi|pregúnta(?:me|nos))(?![\w\\/@-])|n't\b|不要|请勿|切勿|ないで|지 ?마"
+    r"|(?<!to )(?<!for )myself|ask(?:ing)? (?:me|us)|leave (?:\S+ ){1,4}to me|wait for (?:me|us|my)"
+    r"|(?:show|tell) (?:it )?me (?:first|before)|(?:confirm|check) with me|selber|frage?t? mich"
+    r"|let me (?:check|confirm|approve|decide|review)|mich (?:\w+ )?fragen|vorher (?:nach)?fragen"
+    r"|demandez?[- ]moi|pregúnta(?:me|nos))(?![\w\\/@-])|n't\b|不要|请勿|切勿|ないで|지 ?마"
 )
 # What makes it depend on what nobody but the person, or a look, tells.
 DEPENDING = re.compile(
