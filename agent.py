@@ -7914,7 +7914,7 @@ def facts_of_label(attempt: Attempt, window: Window, facts: Facts) -> Facts:
         "kind": kind_of_item(attempt, attempt.front or window, label, facts["does"]),
         **facts_of_dialog(attempt, window, facts, label),
         "looks": looks,
-        "spared": "yes" if has_form("LEFT_AS_IT_IS", attempt.task) else "",
+        "spared": "yes" if has_form("LEFT_AS_IT_IS", attempt.task or attempt.client_task) else "",
         "titled": ""
         if has_form("PREVIEWS", attempt.task)
         else wanted_by(facts["title"], attempt.task),
@@ -8054,13 +8054,14 @@ def question_about(attempt: Attempt) -> str:
             "too_long",
         )
     where = " and ".join(
-        f"{quoted_title(window)} ({plain_line(window.program, 30)})" for window in attempt.reached
+        cut(f"{quoted_title(window)} ({plain_line(window.program, 30)})", 75)
+        for window in attempt.reached
     )
     site = site_of(attempt)
     if site:
         where = f"{site}, in {where}"
     means = [RISKS_MEAN.get(risk, f"You call {risk!r} risky.") for risk in attempt.risks]
-    return f"The agent wants to {said} in {cut(where, 75 + len(site))}. {cut(' '.join(means), 80)}"
+    return f"The agent wants to {said} in {where}. {' '.join(means)}"
 
 
 def is_one_of(patterns: Iterable[str], *names: str) -> bool:
@@ -21497,7 +21498,8 @@ class Person(Nobody):
     def allows(self, question: str, switch: str) -> bool | None:
         allowed = self._says_yes(question, "allows it", self.config.confirm_wait)
         if allowed is None:
-            advice = f'--set "allow_risky={switch}" allows just this, --confirm never everything'
+            just_this = f'--set "allow_risky={switch}" allows just this, ' if switch else ""
+            advice = f"{just_this}--confirm never allows everything"
             self.terminal.say(f"not allowed: {question} {self.silence}; {advice}.", 0)
         return allowed
 

@@ -31,6 +31,7 @@ NAMES = {code: name for name, code in VK_MAP.items()}
 NOTEPAD = Foreground()
 MAIL = Foreground("Inbox - Mail", Rect(0, 0, 600, 400), r"C:\Mail\mail.exe", 0x30002, 4712)
 INSIDE = [300, 400]  # of Notepad, on the grid
+LEFT, RIGHT = Rect(0, 0, 800, 1080), Rect(800, 0, 1120, 1080)
 
 
 def window(given: dict[str, Any] | None) -> Foreground | None:
@@ -368,6 +369,31 @@ class Confirmation(GateCase):
         stage.attempt("click", element_name="x", position=INSIDE, modifiers="shift")
         titles = [question.count(stage.world.window.title) for question in asked]
         self.assertEqual(titles, [1, 1], asked)
+
+    def test_a_question_names_each_window_and_all_that_may_come_of_it(self) -> None:
+        folder = replace(NOTEPAD, title="Offers of 2025 for all of the company", rect=LEFT)
+        chat = replace(
+            MAIL, title=f"All of them {'and others ' * 9}", path="C:\\slack.exe", rect=RIGHT
+        )
+        stage, asked = Stage(config={"confirm": "always"}, window=folder), list[str]()
+        stage.world.others = [chat]
+        stage.actuator.person.allows = lambda question, _: bool(asked.append(question))
+        stage.attempt("drag", element_name="offer.docx", start=[100, 300], end=[800, 300])
+        self.assertRegex(
+            asked[0], r"'Offers .* company' \(notepad\.exe\) and 'All of .*' \(slack\.exe\)\."
+        )
+        stage = Stage(config={"risky_words": "drag;a risk of one's own"}, window=chat)
+        stage.actuator.person.allows = lambda question, _: bool(asked.append(question))
+        label = "Send, pay and delete by drag: a risk of one's own"
+        stage.attempt("click", element_name=label, position=[800, 300])
+        for means in (
+            "send or publish",
+            "pay, order",
+            "delete or discard",
+            "'drag' risky",
+            'own" risky',
+        ):
+            self.assertIn(means, asked[1])
 
     def test_a_button_of_a_pages_search_asks_for_no_yes_and_the_same_elsewhere_does(self) -> None:
         for finds, became in ((True, "done"), (False, "refused")):
