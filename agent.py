@@ -9245,12 +9245,13 @@ def gate_confirm(actuator: Actuator, attempt: Attempt) -> Attempt:
     wanted = attempt.yes_is_for
     allowed, until = actuator.allowed
     if wanted != allowed or actuator.clock.now() > until:
-        # What a person calls the window: Notepad of 'Untitled - Notepad'. As it goes into a
-        # setting, it is of letters that have no meaning there.
+        # What a person calls the window: Notepad of 'Untitled - Notepad', and of a browser's the
+        # page, not all of them. As it goes into a setting, it is of letters that mean nothing else.
         window = next(iter(attempt.reached), Window(0, "", "this window"))
-        name = window.title.rpartition(" - ")[2].strip()
-        is_plain = re.fullmatch(r"[\w ]{3,40}", name) is not None
-        place = site_of(attempt) or (name if is_plain else window.program)
+        parts = re.split(" [-–—] ", window.title)
+        names = parts[:-1] if has_form("BROWSERS", window.program) else parts[-1:]
+        plain = filter(re.compile(r"[\w ]{3,40}").fullmatch, map(str.strip, names))
+        place = site_of(attempt) or next(plain, window.program)
         switch = "; ".join(f"{risk} in *{place}*" for risk in attempt.risks)
         answer = actuator.put(actuator.person.allows, question_about(attempt), switch)
         said = attempt.act.key.title() or said_shortly(attempt)

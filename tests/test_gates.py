@@ -395,6 +395,27 @@ class Confirmation(GateCase):
         ):
             self.assertIn(means, asked[1])
 
+    def test_the_setting_that_would_allow_it_is_for_the_page_and_not_for_all_of_a_browser(
+        self,
+    ) -> None:
+        for title, program, place in (
+            ("Pay now - Shop - Google Chrome", "chrome.exe", "Pay now"),
+            ("Inbox (3) - me@a.example - Gmail - Google Chrome", "chrome.exe", "Gmail"),
+            ("Cart — Mozilla Firefox", "firefox.exe", "Cart"),
+            ("Pay €5! - Google Chrome", "chrome.exe", "chrome.exe"),
+            ("Order - Shop", "till.exe", "Shop"),
+        ):
+            window = replace(NOTEPAD, title=title, path=f"C:\\{program}")
+            stage, told = Stage(window=window), list[str]()
+            stage.actuator.person.allows = lambda _, switch, told=told: bool(told.append(switch))
+            stage.attempt("click", element_name="Pay now", position=INSIDE)
+            self.assertEqual(told, [f"pay in *{place}*"])
+            other = replace(window, title=title.replace(place, "Bank"))
+            stage = Stage(config={"allow_risky": told[0]}, window=other)
+            refused = "" if place == program else "not_allowed"
+            done = stage.attempt("click", element_name="Pay now", position=INSIDE)
+            self.assertEqual(done.refused, refused, title)
+
     def test_a_button_of_a_pages_search_asks_for_no_yes_and_the_same_elsewhere_does(self) -> None:
         for finds, became in ((True, "done"), (False, "refused")):
             stage = Stage()
