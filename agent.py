@@ -7403,6 +7403,19 @@ ANSWERING_WORDS = frozenset(
 )
 
 
+# In a sentence of a task: for which question its answer is, if not for any.
+ASKED_ABOUT = re.compile(
+    r"\b(?:if|when(?:ever)?|should|wenn|falls|sobald|sollte|si|s'il|quand|cuando)\b(?=[^,.;:!?]*"
+    r"\b(?:ask|prompt|dialog|box|banner|message|question|warn|confirm|pop|g?e?frag|meld|hinweis"
+    r"|nachfrag|demand|pregunt))([^,.;:!?]*)"
+)
+OF_ANY_QUESTION = re.compile(
+    r"\b(?:ask|prompt|dialog|window|message|question|warn|confirm|pop|appear|come|show|some|any|want"
+    r"|that|this|there|with|about|whether|your|have|will|should|gefragt|frag|fenster|meld|hinweis"
+    r"|nachfrag|erschein|wird|nach|etwas|eine?|demand|fenetre|pregunt|ventana)\w*"
+)
+
+
 def is_dialog(window: Window) -> bool:
     if has_form("MENUS", window.class_name):  # which have an owner, too
         return False
@@ -7462,6 +7475,12 @@ def is_left(
     said = said_by(re.sub(r"\b(and|und|et)\b(?= )", "", label.partition(",")[0]), "answers")
     about = fold("; ".join(one.name for one in attempt.inside if one.role not in ANSWERING))
     title = fold(window.title)
+    task = ""  # but for what it answers to other questions
+    for sentence in re.split(r"(?<=[.;!?])\s", attempt.task):
+        asked = OF_ANY_QUESTION.sub("", " ".join(ASKED_ABOUT.findall(fold(sentence))))
+        words = re.findall(r"\b\w{4,5}", asked)
+        if not words or any(map(f"{title}; {about}".__contains__, words)):
+            task += f"{sentence} "
     others = "; ".join(fold_label(one.name) for one in attempt.buttons)
     asked_on = re.sub(r"\b(contin\w+|fortfahren|fortsetzen)\W{,2}\?", "", about)  # which no ends
     loses = has_form("LOST_BY_NO", asked_on) or re.search(
@@ -7491,14 +7510,14 @@ def is_left(
     label = label.removesuffix(" switch")
     if len(label) < 3:  # such as OK, which is told from other words by the one in front
         named = [f"{word} {label}" for word in ANSWERING_WORDS]
-        return "leaves" in said or any(is_in_task(name, attempt.task) for name in named)
+        return "leaves" in said or any(is_in_task(name, task) for name in named)
     if "leaves" in said or has_form("NO_THANKS", label):
         return True
-    behind = ANSWERING_WORDS if asks and f'"{label}"' not in attempt.task.lower() else ()
+    behind = ANSWERING_WORDS if asks and f'"{label}"' not in task.lower() else ()
     # One that only asks permits nothing that may do more.
     may_do_more = acts(label) or has_form("SYSTEM_TOOLS", window.program)
     permits = facts["bidden"] or (facts["plain"] and not may_do_more)
-    return bool(permits) and is_in_task(label, attempt.task, behind)
+    return bool(permits) and is_in_task(label, task, behind)
 
 
 def facts_of_dialog(
