@@ -4773,10 +4773,10 @@ class Attempt:
 
     @property
     def yes_is_for(self) -> tuple[object, ...]:
-        """Returns what a person's yes is good for: this act on these windows and controls."""
+        """Returns what a person's yes is good for: this act, in this task, on these controls."""
         windows = [window.handle for window in self.reached]
         controls = [(control.role, control.name) for control in self.known]
-        return str(self.act), windows, controls
+        return str(self.act), windows, controls, self.task or self.client_task
 
     @property
     def held(self) -> Attempt:
@@ -7942,7 +7942,8 @@ def facts_of_label(attempt: Attempt, window: Window, facts: Facts) -> Facts:
         "filled": unnamed_values(attempt, facts["line"]) if wanted == "told" else UNKNOWN,
         "called": called,
     }
-    if len(called.split()) > 3 and is_in_task(called, attempt.task):
+    may_press = facts["bidden"] or facts["in"] not in (*ANSWERING, *EXPANDING)
+    if may_press and len(called.split()) > 3 and is_in_task(called, attempt.task):
         known |= {"label": "", "called": ""}  # the person has said just this
     return known
 
@@ -24116,7 +24117,6 @@ def carry_out_task(
     run.progress = Progress()
     run.actuator.task = task
     run.actuator.foreseen.clear()
-    run.actuator.allowed = ((), 0.0)
     run.actuator.typed = replace(run.actuator.typed, strange=None)
     run.actuator.began = run.clock.now()
     # What the person typed until now, such as an answer, takes nothing over.

@@ -350,6 +350,23 @@ class Confirmation(GateCase):
                 self.assertEqual(stage.attempt(step[0], **step[1]).refused, refused, step)
             self.assertEqual((len(asked), stage.world.typed), (2, f"del a.txt{more}"))
 
+    def test_a_yes_is_for_the_task_that_it_was_given_in(self) -> None:
+        for by_client in (False, True):
+            stage, asked = Stage(), list[str]()
+            stage.actuator.by_client = by_client
+
+            def answer(question: str, _: str, stage: Stage = stage, asked: Any = asked) -> bool:
+                asked.append(question)
+                stage.stop.paused = "until ctrl+alt+insert is pressed again"
+                stage.clock.at(1, lambda: setattr(stage.stop, "paused", ""))
+                return len(asked) == 1
+
+            stage.actuator.person.allows = answer
+            for task, refused in (("Write a mail", "paused"), ("Read the mail", "not_allowed")):
+                stage.actuator.task = task
+                done = stage.attempt("click", element_name="Send", position=INSIDE)
+                self.assertEqual((done.refused, stage.world.events), (refused, []))
+
     def test_what_came_with_the_answer_needs_a_new_look(self) -> None:
         over = replace(MAIL, rect=NOTEPAD.rect)
         for happens, words in (
