@@ -6089,8 +6089,8 @@ QUOTED ["“”„][^"“”„]*["“”„]|«[^«»]*»|(?<!\w)['‘‚][^'�
 # bids something of it, as "and send it".
 DICTATED (?i:(\b(?:writ(?:e|ing)|type|say\w*|tell\w*|text|message|e?-?mail|note|reply|answer
     |comment|draft|compose|schreib\w*|nachricht|antworte?|sage?|écri\w*|réponds|escrib\w*|mensaje
-    |responde)\b(?:[^.;:!?\n]|\.(?=\S)){,80}:)\s[^\n]*?(?=\W+(?:(?:and|then|und|dann|et|puis
-    |y)\s)*\w+\s(?:it|them|sie|es|ihn|le|la|lo)\b(?! to (?:me|us)\b)|\n|$))
+    |responde)\b(?:[^.;:!?\n]|\.(?=\S)){,80}:)\s[^\n]*?(?=\W{1,9}(?:(?:and|then|und|dann|et|puis
+    |y)\s){,3}\w{1,20}\s(?:it|them|sie|es|ihn|le|la|lo)\b(?! to (?:me|us)\b)|\n|$))
 LISTED (?:,|\s(?:and|und|et|y|or|oder|ou|o))(?:\s[A-ZÄÖÜÉ\d][\w'-]*)+(?=[,.;:!?]
     |\s(?:and|und|et|y|on|at|am|um)\s|$)
 CLAUSES (?i:(?<!\bmr)(?<!\bdr)(?<!\bst)(?<!\bmrs)[,:.!?](?=\s|$)|[;()…¿¡\n]|\s[-–—]\s|(?<!\S)(?:and
