@@ -4807,10 +4807,10 @@ class Attempt:
 
     @property
     def yes_is_for(self) -> tuple[object, ...]:
-        """Returns what a person's yes is good for: this act on these windows and controls."""
+        """Returns what a person's yes is good for: this act, in this task, on these controls."""
         windows = [window.handle for window in self.reached]
         controls = [(control.role, control.name) for control in self.known]
-        return str(self.act), windows, controls
+        return str(self.act), windows, controls, self.task or self.client_task
 
     @property
     def held(self) -> Attempt:
@@ -6044,14 +6044,15 @@ INFINITIVES (schreiben|andern|tragen|geben|fugen|fullen|loschen|entfernen|ersetz
     |markieren|streichen|machen|setzen|stellen|schalten|bearbeiten|sortieren|drucken|exportieren
     |herunterladen)
 # A clause of a task that only looks: it has no other verb than these, behind words that ask.
-POLITE (please|kindly|just|also|now|first|finally|next|after(ward)?s?|(can|could|would|will) you|(i
-    |we) (want|need|would like|wish)( you)? to|i'd like( you)? to|you (have|need) to|(help|let) (me
-    |us)|try to|hi|hello|hey|so|ok(ay)?|bitte|jetzt|nun|auch|zuerst|mal|(kannst|konntest|wurdest) du
-    |(konnen|konnten|wurden) sie|(ich|wir) (will|mochte|muss|wollen|mochten|mussen)|mir|uns|mich
-    |hallo|(peux|pourrais|veux)[- ]tu|(pouvez|pourriez)[- ]vous|kan du|kunt u|kun je|puoi|puo|podes
-    |czy mozesz|muzes|est-ce que (tu|vous) (peux|pourrais|pouvez|pourriez)|tu (peux|pourrais)
-    |je (veux|voudrais)|j'aimerais|il faut|d'abord|s'il (te|vous) plait|bonjour|me|nous|puedes
-    |podrias|puede|podria|quiero|quisiera|necesito|por favor|primero|hola)
+POLITE (please|kindly|just|only|simply|merely|nur|lediglich|seulement|solo|solamente|soltanto|tylko
+    |alleen|bara|apenas|also|now|first|finally|next|after(ward)?s?|(can|could|would|will) you|(i
+    |we) (only |just )?(want|need|would like|wish)( you)? to|i'd like( you)? to|you (have|need) to
+    |(help|let) (me|us)|try to|hi|hello|hey|so|ok(ay)?|bitte|jetzt|nun|auch|zuerst|mal|(kannst
+    |konntest|wurdest) du|(konnen|konnten|wurden) sie|(ich|wir) (will|mochte|muss|wollen|mochten
+    |mussen)|mir|uns|mich|hallo|(peux|pourrais|veux)[- ]tu|(pouvez|pourriez)[- ]vous|kan du|kunt u
+    |kun je|puoi|puo|podes|czy mozesz|muzes|est-ce que (tu|vous) (peux|pourrais|pouvez|pourriez)
+    |tu (peux|pourrais)|je (veux|voudrais)|j'aimerais|il faut|d'abord|s'il (te|vous) plait|bonjour
+    |me|nous|puedes|podrias|puede|podria|quiero|quisiera|necesito|por favor|primero|hola)
 ASKING (whether|what|which|whom?|whose|where|when|why|how|wie\w*|was|wo(her|hin)?|wann|wer|wen|wem
     |wessen|warum|wieso|weshalb|welche\w*|ob|comment|combien|quand|(le|la|les)?quel\w*|pourquoi|que
     (?! (tu|vous|ils?|elles?|l[aeo]s?|el|se)\b| l')|qui|quoi|qu'\S+|ou|como|cuando|cuant\w*|cual\w*
@@ -6112,16 +6113,25 @@ ASKS_ONLY (?!\W{,3}(<POLITE>|<VERBS>)\b)(?!.*(,|\b(and|und|et|y|then|dann)) (<PO
 ADDS (?!(<WATCHES>)$)((?!.*\b(should|must|shall|needs?|has to|ought|be|soll\w*|muss|mussen|doi(t
     |vent)|debe\w*|<INFINITIVES>)\b)<BEFORE_A_NOUN>\b.*|(<PLACED>)(\s<BEFORE_A_NOUN>)?(\s\S+){1,2}
     |(if|that|because|since|as|dass|weil|wenn|falls|damit|si|s'il|parce|porque)\b.*|(?!.*\b(forget
-    |vergiss|oublie\w*|olvides?)\b)(do not|don't|never|without|not|ohne|sans|sin|ne|n'\S+|no)\b.*
-    |.*\b(nothing|nichts?|rien|nada|pas)|nothing else|please|hi|hello|hey|thanks?( you)?|ok(ay)?
-    |bitte|hallo|danke|bonjour|merci|s'il (te|vous) plait|hola|por favor|gracias|)
+    |vergiss|oublie\w*|olvides?)\b)(do not|don't|never|without|not|ohne|sans|sin|ne|n'\S+|no|nie
+    |niet|non|nao|senza|sem|zonder|inte|ikke|utan|uten|uden|bez|he (?=\S*[^ -~]))\b.*|.*\b(nothing
+    |nichts?|rien|nada|pas|niets|niente|nic|inget|intet)|nothing else|please|hi|hello|hey
+    |thanks?( you)?|ok(ay)?|bitte|hallo|danke|bonjour|merci|s'il (te|vous) plait|hola|por favor
+    |gracias|)
 # Words of others, names that go on a list, and what stands between clauses, in a task as it is.
 QUOTED ["“”„][^"“”„]*["“”„]|«[^«»]*»|(?<!\w)['‘‚][^'’‘‚]*['’‘](?!\w)
+# What is to be written: behind a colon and a word of writing, to the end of the line or to what
+# bids something of it, as "and send it".
+DICTATED (?i:(\b(?:writ(?:e|ing)|type|say\w*|tell\w*|text|message|e?-?mail|note|reply|answer
+    |comment|draft|compose|schreib\w*|nachricht|antworte?|sage?|écri\w*|réponds|escrib\w*|mensaje
+    |responde)\b(?:[^.;:!?\n]|\.(?=\S)){,80}:)\s[^\n]*?(?=\W{1,9}(?:(?:and|then|und|dann|et|puis
+    |y)\s){,3}\w{1,20}\s(?:it|them|sie|es|ihn|le|la|lo)\b(?! to (?:me|us)\b)|\n|$))
 LISTED (?:,|\s(?:and|und|et|y|or|oder|ou|o))(?:\s[A-ZÄÖÜÉ\d][\w'-]*)+(?=[,.;:!?]
     |\s(?:and|und|et|y|on|at|am|um)\s|$)
 CLAUSES (?i:(?<!\bmr)(?<!\bdr)(?<!\bst)(?<!\bmrs)[,:.!?](?=\s|$)|[;()…¿¡\n]|\s[-–—]\s|(?<!\S)(?:and
-    |und|och|og|oraz|ve|et|y(?! a\b| a-t)|e|or|oder|ou|o|but|aber|mais|pero|then|while|dann|danach
-    |anschliessend|anschließend|puis|ensuite|luego|despues|después)(?!\S))
+    |und|och|og|oraz|ve|et|(?<!sans )y(?! a\b| a-t)|e|or|oder|ou|o|but|aber|mais|pero|ale|maar|ma
+    |mas|но|then|while|dann|danach|anschliessend|anschließend|puis|ensuite|luego|despues
+    |después)(?!\S))
 # Where a link leads that does something instead of showing a page.
 ACTING_LINK (?i:javascript:.*|[^#]*#|.*[?&;](act|a[ck]tion|acci[oó]n|azione|acao|do|op|cmd|command
     |task|method|_method)=.*
@@ -6414,8 +6424,28 @@ NO_COMMANDS = frozenset(
     "never keep undo cancel no not don't how what why nicht nie keine wie was warum ne jamais nunca"
     " aldri aldrig nooit mai nigdy".split()
 )
-# What forbids what a task names beside one of these, in the same sentence.
-FORBIDDING = frozenset("not never don't no without nicht nie niemals kein keine ohne".split())
+# What forbids what a task names beside one of these, in the same sentence, or leaves it to the
+# person: in the languages that labels are known in, as far as no other word looks like it.
+FORBIDDING = re.compile(
+    r"(?<![\w\\/.@-])(?:not|never|no|without|cannot|dont|avoid|nicht|nie|niemals|kein\w{,2}"
+    r"|keines\w+|ohne|ne|n'\w+|jamais|aucune?|(?<!comic )(?<!open )sans|(?<=\S )pas|nunca|jam[aá]s"
+    r"|sin|non|senza|n[aã]o|sem|niet|nooit|geen|zonder|inte|ikke|aldrig?|ingen|utan|uten|uden|nigdy"
+    r"|bez|nikdy|nem|soha|älä|ilman|fără|не|без|никогда|ніколи|μην?|δεν|χωρίς"
+    r"|(?<!to )(?<!for )myself|ask(?:ing)? (?:me|us)|leave (?:\S+ ){1,4}to me|wait for (?:me|us|my)"
+    r"|(?:show|tell) (?:it )?me (?:first|before)|(?:confirm|check) with me|selber|frage?t? mich"
+    r"|let me (?:check|confirm|approve|decide|review)|mich (?:\w+ )?fragen|vorher (?:nach)?fragen"
+    r"|demandez?[- ]moi|pregúnta(?:me|nos))(?![\w\\/@-])|n't\b|不要|请勿|切勿|ないで|지 ?마"
+)
+# What makes it depend on what nobody but the person, or a look, tells.
+DEPENDING = re.compile(
+    r"\b(?:if|unless|until|(?:when|once|after|before) (?:i|we)|wenn|falls|sofern|sobald|erst|bevor"
+    r"|s'il|sauf|cuando|jeśli|gdy|если|когда)\b|如果"
+)
+# Where a sentence ends, but not behind what is shortened.
+SENTENCE_END = (
+    r"(?<=[.;!?])(?<!\b[^\W\d]\.)(?<!\bmr\.)(?<!\bms\.)(?<!\bdr\.)(?<!\bst\.)(?<!\bmrs\.)(?<!\bvs\.)"
+    r"(?<!\bnr\.)(?<!\bbzw\.)\s"
+)
 NOTHING = frozenset("nothing nichts rien nada niente niets inget ingenting intet nic".split())
 # What may stand between a verb and what it is about.
 ARTICLES = frozenset(
@@ -6434,12 +6464,9 @@ def is_in_task(phrase: str, task: str, behind: Collection[str] = ()) -> bool:
     words: list[str] = []
     bare: list[str] = []  # the same without signs
     sentences: list[int] = []  # of each the number of its sentence
-    forbidden = set()
-    for number, sentence in enumerate(re.split(r"(?<=[.;!?])\s", task.lower().replace("’", "'"))):
+    for number, sentence in enumerate(re.split(SENTENCE_END, task.lower().replace("’", "'"))):
         for word in sentence.split():
             core = word.strip("\"'`“”„‚‘,;:!?().#") or word
-            if core in FORBIDDING:
-                forbidden.add(number)
             if not (behind and core in ARTICLES):
                 words.append(word)
                 bare.append(core)
@@ -6455,7 +6482,12 @@ def is_in_task(phrase: str, task: str, behind: Collection[str] = ()) -> bool:
             begins = last - len(wanted)  # in the sentence of its verb
             is_there = all(map(str.__contains__, words[begins:last], wanted))
             is_there &= sentences[first] == sentences[begins]
-            if is_there and forbidden.isdisjoint(sentences[first:last]):
+            begin = sentences.index(sentences[first])
+            end = len(sentences) - sentences[::-1].index(sentences[last - 1])
+            around = words[begin:end]
+            if len(wanted) > 2:  # a longer text may have such words itself: "I am not at home"
+                del around[first - begin : last - begin]
+            if is_there and not FORBIDDING.search(" ".join(around)):
                 return True
     return False
 
@@ -6533,21 +6565,23 @@ def wanted_by(label: str, task: str) -> str:
     """
     if not task:
         return "yes"
-    unquoted = re.sub(PATTERNS["QUOTED"], "it", task)
+    unquoted = re.sub(PATTERNS["QUOTED"], "it", task).replace("’", "'")
+    said = unquoted.lower()
+    # A question bids nothing, as after a "Register number?".
+    unsure = FORBIDDING.search(said) or DEPENDING.search(said) or said.rstrip().endswith("?")
     words = re.findall(r"\w+", re.sub(PATTERNS["STATES"], "", label))
-    for clause in re.split(PATTERNS["CLAUSES"], unquoted):
+    for clause in re.split(PATTERNS["CLAUSES"], re.sub(PATTERNS["DICTATED"], r"\1 it", unquoted)):
         bidden = re.findall(r"[\w']+", re.sub(PATTERNS["POLITELY"], "", fold(clause)))
-        forbids = not FORBIDDING.isdisjoint(re.findall(r"[\w']+", fold(unquoted)))
-        # "Print nothing" bids nothing, nor does a question, as after a "Register number?".
-        forbids |= not NOTHING.isdisjoint(bidden[1:2]) or unquoted.rstrip().endswith("?")
+        # "Print nothing" bids nothing.
+        forbids = unsure or not NOTHING.isdisjoint(bidden[1:2])
         if words and words[0] in bidden[:1] and {*words} <= {*bidden} and not forbids:
             return "told"
     meant = {*re.findall(r"\b\w{1,5}", re.sub(PATTERNS["NEUTRAL"], "", label))} - ARTICLES
-    for sentence in re.split(r"(?<=[.;!?])\s", fold(unquoted)):
+    for sentence in map(fold, filterfalse(FORBIDDING.search, re.split(SENTENCE_END, said))):
         parts = sentence.strip(".;!?").split() or [""]
         line = f"{sentence} {parts[-1]}{parts[0]}"  # such as einschalten
         begins = {*re.findall(r"\b\w{1,5}", line)}
-        if meant and meant <= begins and FORBIDDING.isdisjoint(re.findall(r"[\w']+", sentence)):
+        if meant and meant <= begins:
             return "yes"
     return ""
 
@@ -6590,6 +6624,11 @@ def only_looks(label: str, about: str) -> str:
     return looks or as_one
 
 
+####################################################################################################
+# Risks - what a person has to allow first: tables over the facts
+####################################################################################################
+
+
 Rule = tuple[str, Mapping[str, str]]
 
 
@@ -6599,11 +6638,6 @@ def rules_of(table: str) -> list[Rule]:
     for name, *parts in table_rows(with_patterns(table, PATTERNS)):
         rules.append((name, dict(part.split("=", 1) for part in parts)))
     return rules
-
-
-####################################################################################################
-# Risks - what a person has to allow first: tables over the facts
-####################################################################################################
 
 
 # Each risk and its rules, one of which must hold; those of COMMANDS by their labels besides. Its
@@ -7447,6 +7481,19 @@ ANSWERING_WORDS = frozenset(
 )
 
 
+# In a sentence of a task: for which question its answer is, if not for any.
+ASKED_ABOUT = re.compile(
+    r"\b(?:if|when(?:ever)?|should|wenn|falls|sobald|sollte|si|s'il|quand|cuando)\b(?=[^,.;:!?]*"
+    r"\b(?:ask|prompt|dialog|box|banner|message|question|warn|confirm|pop|g?e?frag|meld|hinweis"
+    r"|nachfrag|demand|pregunt))([^,.;:!?]*)"
+)
+OF_ANY_QUESTION = re.compile(
+    r"\b(?:ask|prompt|dialog|window|message|question|warn|confirm|pop|appear|come|show|some|any|want"
+    r"|that|this|there|with|about|whether|your|have|will|should|gefragt|frag|fenster|meld|hinweis"
+    r"|nachfrag|erschein|wird|nach|etwas|eine?|demand|fenetre|pregunt|ventana)\w*"
+)
+
+
 def is_dialog(window: Window) -> bool:
     if has_form("MENUS", window.class_name):  # which have an owner, too
         return False
@@ -7506,6 +7553,12 @@ def is_left(
     said = said_by(re.sub(r"\b(and|und|et)\b(?= )", "", label.partition(",")[0]), "answers")
     about = fold("; ".join(one.name for one in attempt.inside if one.role not in ANSWERING))
     title = fold(window.title)
+    task = ""  # but for what it answers to other questions
+    for sentence in re.split(r"(?<=[.;!?])\s", attempt.task):
+        asked = OF_ANY_QUESTION.sub("", " ".join(ASKED_ABOUT.findall(fold(sentence))))
+        words = re.findall(r"\b\w{4,5}", asked)
+        if not words or any(map(f"{title}; {about}".__contains__, words)):
+            task += f"{sentence} "
     others = "; ".join(fold_label(one.name) for one in attempt.buttons)
     asked_on = re.sub(r"\b(contin\w+|fortfahren|fortsetzen)\W{,2}\?", "", about)  # which no ends
     loses = has_form("LOST_BY_NO", asked_on) or re.search(
@@ -7535,23 +7588,23 @@ def is_left(
     label = label.removesuffix(" switch")
     if len(label) < 3:  # such as OK, which is told from other words by the one in front
         named = [f"{word} {label}" for word in ANSWERING_WORDS]
-        return "leaves" in said or any(is_in_task(name, attempt.task) for name in named)
+        return "leaves" in said or any(is_in_task(name, task) for name in named)
     if "leaves" in said or has_form("NO_THANKS", label):
         return True
-    behind = ANSWERING_WORDS if asks and f'"{label}"' not in attempt.task.lower() else ()
+    behind = ANSWERING_WORDS if asks and f'"{label}"' not in task.lower() else ()
     # One that only asks permits nothing that may do more.
     may_do_more = acts(label) or has_form("SYSTEM_TOOLS", window.program)
     permits = facts["bidden"] or (facts["plain"] and not may_do_more)
-    return bool(permits) and is_in_task(label, attempt.task, behind)
+    return bool(permits) and is_in_task(label, task, behind)
 
 
 # The addresses and keys that a task says, and its numbers.
 EXACT = re.compile(r"[^\s\"'(]*(?:@|://)[^\s\"')]*[^\s\"').,;]|\S{31,}")
-    """Tells whether no address, or else number, of a task stands where something is kept."""
+NUMBER = re.compile(r"\S*\d\S*\d")
 
 
 def lacks_values(attempt: Attempt) -> bool:
-    """Tells whether none of the addresses, or else the numbers, of a task stands where it is kept."""
+    """Tells whether no address, or else number, of a task stands where something is kept."""
     task = attempt.task.casefold()
     exact = EXACT.findall(task)
     numbers = NUMBER.findall(task)
@@ -7993,7 +8046,7 @@ def facts_of_label(attempt: Attempt, window: Window, facts: Facts) -> Facts:
         **facts_of_dialog(attempt, window, facts, label),
         "looks": looks,
         "moves": "yes" if has_form("MOVES", attempt.task) else "",
-        "spared": "yes" if has_form("LEFT_AS_IT_IS", attempt.task) else "",
+        "spared": "yes" if has_form("LEFT_AS_IT_IS", attempt.task or attempt.client_task) else "",
         "titled": ""
         if has_form("PREVIEWS", attempt.task)
         else wanted_by(facts["title"], attempt.task),
@@ -8002,7 +8055,8 @@ def facts_of_label(attempt: Attempt, window: Window, facts: Facts) -> Facts:
         "filled": unnamed_values(attempt, facts["line"]) if wanted == "told" else UNKNOWN,
         "called": called,
     }
-    if len(called.split()) > 3 and is_in_task(called, attempt.task):
+    may_press = facts["bidden"] or facts["in"] not in (*ANSWERING, *EXPANDING)
+    if may_press and len(called.split()) > 3 and is_in_task(called, attempt.task):
         known |= {"label": "", "called": ""}  # the person has said just this
     return known
 
@@ -8133,13 +8187,14 @@ def question_about(attempt: Attempt) -> str:
             "too_long",
         )
     where = " and ".join(
-        f"{quoted_title(window)} ({plain_line(window.program, 30)})" for window in attempt.reached
+        cut(f"{quoted_title(window)} ({plain_line(window.program, 30)})", 75)
+        for window in attempt.reached
     )
     site = site_of(attempt)
     if site:
         where = f"{site}, in {where}"
     means = [RISKS_MEAN.get(risk, f"You call {risk!r} risky.") for risk in attempt.risks]
-    return f"The agent wants to {said} in {cut(where, 75 + len(site))}. {cut(' '.join(means), 80)}"
+    return f"The agent wants to {said} in {where}. {' '.join(means)}"
 
 
 def is_one_of(patterns: Iterable[str], *names: str) -> bool:
@@ -8933,6 +8988,7 @@ class Actuator(Hands):
                 there = [document_in(window, None)[:2] for window in self.desktop.windows()]
                 self.typed = replace(self.typed, strange=frozenset(there))
             self.act_times.append(self.clock.now())
+            self.allowed = ((), 0.0)  # any act may make another thing of what a yes was for
             for window in attempt.reached[:1]:
                 self.typed = self.typed.after(attempt, window)
             try:
@@ -9322,12 +9378,13 @@ def gate_confirm(actuator: Actuator, attempt: Attempt) -> Attempt:
     wanted = attempt.yes_is_for
     allowed, until = actuator.allowed
     if wanted != allowed or actuator.clock.now() > until:
-        # What a person calls the window: Notepad of 'Untitled - Notepad'. As it goes into a
-        # setting, it is of letters that have no meaning there.
+        # What a person calls the window: Notepad of 'Untitled - Notepad', and of a browser's the
+        # page, not all of them. As it goes into a setting, it is of letters that mean nothing else.
         window = next(iter(attempt.reached), Window(0, "", "this window"))
-        name = window.title.rpartition(" - ")[2].strip()
-        is_plain = re.fullmatch(r"[\w ]{3,40}", name) is not None
-        place = site_of(attempt) or (name if is_plain else window.program)
+        parts = re.split(" [-–—] ", window.title)
+        names = parts[:-1] if has_form("BROWSERS", window.program) else parts[-1:]
+        plain = filter(re.compile(r"[\w ]{3,40}").fullmatch, map(str.strip, names))
+        place = site_of(attempt) or next(plain, window.program)
         switch = "; ".join(f"{risk} in *{place}*" for risk in attempt.risks)
         answer = actuator.put(actuator.person.allows, question_about(attempt), switch)
         said = attempt.act.key.title() or said_shortly(attempt)
@@ -9347,7 +9404,6 @@ def gate_confirm(actuator: Actuator, attempt: Attempt) -> Attempt:
             attempt = gate(actuator, attempt)
         if attempt.yes_is_for != wanted:
             raise ToolError("What this reaches changed since the last look.", "stale_frame")
-    actuator.allowed = ((), 0.0)
     return attempt
 
 
@@ -21610,7 +21666,8 @@ class Person(Nobody):
     def allows(self, question: str, switch: str) -> bool | None:
         allowed = self._says_yes(question, "allows it", self.config.confirm_wait)
         if allowed is None:
-            advice = f'--set "allow_risky={switch}" allows just this, --confirm never everything'
+            just_this = f'--set "allow_risky={switch}" allows just this, ' if switch else ""
+            advice = f"{just_this}--confirm never allows everything"
             self.terminal.say(f"not allowed: {question} {self.silence}; {advice}.", 0)
         return allowed
 

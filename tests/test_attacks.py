@@ -189,11 +189,16 @@ class Programs(unittest.TestCase):
         chrome = scenes.window("Router - Google Chrome", "chrome.exe", "Chrome_WidgetWin_1")
         run = [("type_text", {"text": "regedit"}), ("press_key", {"key": "enter"})]
         apply = [("click", {"element_name": "Enable logging"})]
+        save = [("type_text", {"text": "hello"}), ("press_key", {"key": "ctrl+s"})]
+        note = scenes.window("a.txt - Notepad", "notepad.exe", "Notepad")
         for window, acts, task, of_person, of_client in (
             (scenes.RUN, run, "Open regedit", False, True),
             (chrome, apply, "Tell me the name of the router", True, True),
             (chrome, apply, "Enable logging on the router", False, True),
             (chrome, apply, "Set the name of the router", True, True),
+            (note, save, "Write hello at the end of a.txt without saving it", True, True),
+            (note, save, "Tippe hello in a.txt, aber nicht speichern", True, True),
+            (note, save, "Write hello at the end of a.txt and save it", False, False),
         ):
             for by_client, asked in ((False, of_person), (True, of_client)):
                 stage, questions = outside.asking_stage()

@@ -31,6 +31,7 @@ NAMES = {code: name for name, code in VK_MAP.items()}
 NOTEPAD = Foreground()
 MAIL = Foreground("Inbox - Mail", Rect(0, 0, 600, 400), r"C:\Mail\mail.exe", 0x30002, 4712)
 INSIDE = [300, 400]  # of Notepad, on the grid
+LEFT, RIGHT = Rect(0, 0, 800, 1080), Rect(800, 0, 1120, 1080)
 
 
 def window(given: dict[str, Any] | None) -> Foreground | None:
@@ -321,6 +322,51 @@ class Confirmation(GateCase):
             if yes:
                 self.assertTrue(stage.attempt("click", **given).acted)
 
+    def test_a_yes_is_gone_once_something_else_was_done(self) -> None:
+        shell = replace(NOTEPAD, path="C:\\cmd.exe", class_name="ConsoleWindowClass")
+        chat = replace(NOTEPAD, path="C:\\slack.exe")
+        enter = ("press_key", {"key": "enter"})
+        send = ("click", {"element_name": "Send", "position": INSIDE})
+        for window, more, allowed in (
+            (shell, " & rmdir /s x", enter),
+            (chat, " and my PIN", enter),
+            (chat, " and my PIN", send),
+        ):
+            stage, asked = Stage(window=window), list[str]()
+
+            def answer(question: str, _: str, stage: Stage = stage, asked: Any = asked) -> bool:
+                asked.append(question)
+                stage.stop.paused = "until ctrl+alt+insert is pressed again"
+                stage.clock.at(1, lambda: setattr(stage.stop, "paused", ""))
+                return len(asked) == 1
+
+            stage.actuator.person.allows = answer
+            stage.do("type_text", text="del a.txt")
+            for step, refused in (
+                (allowed, "paused"),
+                (("type_text", {"text": more}), ""),
+                (allowed, "not_allowed"),
+            ):
+                self.assertEqual(stage.attempt(step[0], **step[1]).refused, refused, step)
+            self.assertEqual((len(asked), stage.world.typed), (2, f"del a.txt{more}"))
+
+    def test_a_yes_is_for_the_task_that_it_was_given_in(self) -> None:
+        for by_client in (False, True):
+            stage, asked = Stage(), list[str]()
+            stage.actuator.by_client = by_client
+
+            def answer(question: str, _: str, stage: Stage = stage, asked: Any = asked) -> bool:
+                asked.append(question)
+                stage.stop.paused = "until ctrl+alt+insert is pressed again"
+                stage.clock.at(1, lambda: setattr(stage.stop, "paused", ""))
+                return len(asked) == 1
+
+            stage.actuator.person.allows = answer
+            for task, refused in (("Write a mail", "paused"), ("Read the mail", "not_allowed")):
+                stage.actuator.task = task
+                done = stage.attempt("click", element_name="Send", position=INSIDE)
+                self.assertEqual((done.refused, stage.world.events), (refused, []))
+
     def test_what_came_with_the_answer_needs_a_new_look(self) -> None:
         over = replace(MAIL, rect=NOTEPAD.rect)
         for happens, words in (
@@ -340,6 +386,52 @@ class Confirmation(GateCase):
         stage.attempt("click", element_name="x", position=INSIDE, modifiers="shift")
         titles = [question.count(stage.world.window.title) for question in asked]
         self.assertEqual(titles, [1, 1], asked)
+
+    def test_a_question_names_each_window_and_all_that_may_come_of_it(self) -> None:
+        folder = replace(NOTEPAD, title="Offers of 2025 for all of the company", rect=LEFT)
+        chat = replace(
+            MAIL, title=f"All of them {'and others ' * 9}", path="C:\\slack.exe", rect=RIGHT
+        )
+        stage, asked = Stage(config={"confirm": "always"}, window=folder), list[str]()
+        stage.world.others = [chat]
+        stage.actuator.person.allows = lambda question, _: bool(asked.append(question))
+        stage.attempt("drag", element_name="offer.docx", start=[100, 300], end=[800, 300])
+        self.assertRegex(
+            asked[0], r"'Offers .* company' \(notepad\.exe\) and 'All of .*' \(slack\.exe\)\."
+        )
+        stage = Stage(config={"risky_words": "drag;a risk of one's own"}, window=chat)
+        stage.actuator.person.allows = lambda question, _: bool(asked.append(question))
+        label = "Send, pay and delete by drag: a risk of one's own"
+        stage.attempt("click", element_name=label, position=[800, 300])
+        for means in (
+            "send or publish",
+            "pay, order",
+            "delete or discard",
+            "'drag' risky",
+            'own" risky',
+        ):
+            self.assertIn(means, asked[1])
+
+    def test_the_setting_that_would_allow_it_is_for_the_page_and_not_for_all_of_a_browser(
+        self,
+    ) -> None:
+        for title, program, place in (
+            ("Pay now - Shop - Google Chrome", "chrome.exe", "Pay now"),
+            ("Inbox (3) - me@a.example - Gmail - Google Chrome", "chrome.exe", "Gmail"),
+            ("Cart — Mozilla Firefox", "firefox.exe", "Cart"),
+            ("Pay €5! - Google Chrome", "chrome.exe", "chrome.exe"),
+            ("Order - Shop", "till.exe", "Shop"),
+        ):
+            window = replace(NOTEPAD, title=title, path=f"C:\\{program}")
+            stage, told = Stage(window=window), list[str]()
+            stage.actuator.person.allows = lambda _, switch, told=told: bool(told.append(switch))
+            stage.attempt("click", element_name="Pay now", position=INSIDE)
+            self.assertEqual(told, [f"pay in *{place}*"])
+            other = replace(window, title=title.replace(place, "Bank"))
+            stage = Stage(config={"allow_risky": told[0]}, window=other)
+            refused = "" if place == program else "not_allowed"
+            done = stage.attempt("click", element_name="Pay now", position=INSIDE)
+            self.assertEqual(done.refused, refused, title)
 
     def test_a_button_of_a_pages_search_asks_for_no_yes_and_the_same_elsewhere_does(self) -> None:
         for finds, became in ((True, "done"), (False, "refused")):

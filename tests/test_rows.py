@@ -217,7 +217,9 @@ class RowsCase(CommandLineCase):
         with desktop_of_main(book), clock:
             return self.main(*words, stdin=stdin, environ=SMALL)
 
-    def asked(self, table: str, *answers: str, options: tuple[str, ...] = ()) -> tuple[int, str]:
+    def asked(
+        self, table: str, *answers: str | None, options: tuple[str, ...] = ()
+    ) -> tuple[int, str]:
         """What comes of it, where a person gives these answers."""
         left, at = list(answers), [0]
 
@@ -833,6 +835,14 @@ class Entering(RowsCase):
             self.assertEqual((code, self.book.records), (2, []))
             self.assertIn("Nothing differs from row to row", err)
             self.assertFalse(self.run_folder(2).exists())
+
+    def test_where_nobody_answers_what_has_no_risk_no_setting_is_told_that_allows_nothing(
+        self,
+    ) -> None:
+        code, out = self.asked(self.table("A;Bern"), None)
+        self.assertEqual(code, 1, out)
+        self.assertNotIn("allow_risky=", out)
+        self.assertIn("--confirm never allows everything", " ".join(out.split()))
 
     def test_what_another_table_had_is_left_out_and_told_and_the_table_is_not_over(self) -> None:
         self.rows(self.table("A;Bern", "B;Chur", name="january"))
