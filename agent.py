@@ -6132,22 +6132,6 @@ CLAUSES (?i:(?<!\bmr)(?<!\bdr)(?<!\bst)(?<!\bmrs)[,:.!?](?=\s|$)|[;()…¿¡\n]|
     |und|och|og|oraz|ve|et|(?<!sans )y(?! a\b| a-t)|e|or|oder|ou|o|but|aber|mais|pero|ale|maar|ma
     |mas|но|then|while|dann|danach|anschliessend|anschließend|puis|ensuite|luego|despues
     |después)(?!\S))
-# Where a link leads that does something instead of showing a page.
-ACTING_LINK (?i:javascript:.*|[^#]*#|.*[?&;](act|a[ck]tion|acci[oó]n|azione|acao|do|op|cmd|command
-    |task|method|_method)=.*
-    |.*[?&;/](\w{,9}nonce|\w{,9}token|csrf\w{,9}|sesskey|formkey|crumb)=.*|mailto:.*|tel:.*
-    |(?!https?:|ftp:|file:|about:)[a-z][\w.+-]{2,20}:.*)
-# The same whatever a label says: what it holds is a script, or its address deletes or agrees.
-HARMING_LINK (?i:(java)?script:.*|.*\bsubmitform\b.*|.*[?&]confirm(ed)?=(1|y|true).*|.*[/=](delete
-    |remove|destroy|erase|unsubscribe|revoke|approve|l(oe|ö)schen|entfernen|supprimer|eliminar
-    |borrar|elimina|usun|smazat)([/?&#].*|$)|(file:)?[\\/]{2}[^\\/\s].*|file:[\\/]{4}.*
-    |(tel|callto|sips?|search-ms|ms-\w[\w-]*|steam|skype|zoommtg|shell):.*
-    |((file:[\\/]*)?[a-z]:[\\/]|\.{1,2}[\\/]|file:)?[^:?#]*\.(exe|ms[ip]|bat|cmd|pif|scr|vb[se]|jse
-    |ps1|wsf|hta|lnk|reg|jar|docm|xlsm|pptm|iso|img)\W*)
-# A link to something to read, whatever that is called.
-READING_LINK (?!<ACTING_LINK>$|<HARMING_LINK>$)https?://[^?#]*[/.](articles?|help|hc|docs?|wiki
-    |wikipedia|blogs?|news|issues|questions|faq|support|kb|forums?|threads?|stor(y|ies)|learn
-    |guides?)[/.][^?#:]*
 # German verbs with a prefix, such as the last word of "Anzeige aufgeben".
 COMPOUNDS (auf|ab|an|ein|aus|zu(ruck)?|ver|ent|um|vor|nach|los|fest|frei|weg|bei)
     (?!\w*(ung|heit|keit|schaft|ion|tat|lag|gab|sicht|zeig|such|les|seh|schau|blend|bericht)en$)
@@ -7211,6 +7195,27 @@ move | program=<BROWSERS> | does=drag | between=yes | in=pane|image | title=(?!<
 # Lines - tables: what is run, what nobody knows, what an act leaves behind, what is not asked
 ####################################################################################################
 
+PATTERNS |= patterns_of(
+    r"""
+# Where a link leads that does something instead of showing a page.
+ACTING_LINK (?i:javascript:.*|[^#]*#|.*[?&;](act|a[ck]tion|acci[oó]n|azione|acao|do|op|cmd|command
+    |task|method|_method)=.*
+    |.*[?&;/](\w{,9}nonce|\w{,9}token|csrf\w{,9}|sesskey|formkey|crumb)=.*|mailto:.*|tel:.*
+    |(?!https?:|ftp:|file:|about:)[a-z][\w.+-]{2,20}:.*)
+# The same whatever a label says: what it holds is a script, or its address deletes or agrees.
+HARMING_LINK (?i:(java)?script:.*|.*\bsubmitform\b.*|.*[?&]confirm(ed)?=(1|y|true).*|.*[/=](delete
+    |remove|destroy|erase|unsubscribe|revoke|approve|l(oe|ö)schen|entfernen|supprimer|eliminar
+    |borrar|elimina|usun|smazat)([/?&#].*|$)|(file:)?[\\/]{2}[^\\/\s].*|file:[\\/]{4}.*
+    |(tel|callto|sips?|search-ms|ms-\w[\w-]*|steam|skype|zoommtg|shell):.*
+    |((file:[\\/]*)?[a-z]:[\\/]|\.{1,2}[\\/]|file:)?[^:?#]*\.(exe|ms[ip]|bat|cmd|pif|scr|vb[se]|jse
+    |ps1|wsf|hta|lnk|reg|jar|docm|xlsm|pptm|iso|img)\W*)
+# A link to something to read, whatever that is called.
+READING_LINK (?!<ACTING_LINK>$|<HARMING_LINK>$)https?://[^?#]*[/.](articles?|help|hc|docs?|wiki
+    |wikipedia|blogs?|news|issues|questions|faq|support|kb|forums?|threads?|stor(y|ies)|learn
+    |guides?)[/.][^?#:]*
+""",
+    PATTERNS,
+)
 # Where what is typed gets run.
 RUNNERS = rules_of(r"""
 console | plain= | owned= | line=\??[^?].* | in=edit|combo box|field|pane|control|window|group|
