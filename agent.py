@@ -765,6 +765,7 @@ CUT = "..."  # stands where `cut` left something out
 
 _SECRET_NAME = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _BETWEEN = r"(?:\\u00\w\w|\\x\w\w|%\w\w|&\w{1,8};|[\W_])"  # the letters of a secret
+_TORN = re.compile(rf"{_BETWEEN}{{0,9}}(?:[\\%&][#\w]{{0,5}})?")  # behind them, where it was cut
 
 
 def _spellings(char: str) -> str:
@@ -788,6 +789,9 @@ def squeezed(text: str) -> str:
 IMAGE_DATA = re.compile(r"data:image/\w+;base64,([A-Za-z0-9+/=]{64,})")
 
 
+_Hidden = tuple[dict[str, str], re.Pattern[str], list[tuple[re.Pattern[str], list[str]]]]
+
+
 class Secrets:
     """Values that are typed by name: the model and every file know {{NAME}} only."""
 
@@ -803,34 +807,41 @@ class Secrets:
         hidden: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.values = {**values}
-        # What stands for each value, and what finds them, as groups in this order.
-        self._hidden: tuple[dict[str, str], re.Pattern[str]] = ({}, re.compile(""))
+        # What stands for each value, what finds them, as groups in this order, and what finds the
+        # beginning of each, with its further signs.
+        self._hidden: _Hidden = ({}, re.compile(""), [])
         self.hide_more([*hidden.items(), *values.items()])
 
     def hide_more(self, named: Iterable[tuple[str, str]]) -> None:
         """Hides these values, too, each behind its name."""
-        known, _ = self._hidden
+        known = self._hidden[0]
         found = {value: f"{{{{{name}}}}}" for name, value in named} | known
         # The longest first: a part of another must not tear it apart.
         names = {value: found[value] for value in sorted(found, key=len, reverse=True)}
         either = []  # of all spellings of each
+        begun = []
         for value in names:
+            signs = [*map(_spellings, value)]
+            pattern = "".join(signs)
             if len(squeezed(value)) < SECRET_CHARS_SAFE:
-                pattern = "".join(map(_spellings, value))
                 if len(value) < SECRET_CHARS_SAFE:
                     pattern = rf"(?<!\w){pattern}(?!\w)"
             else:
-                pattern = ""
                 gap = 0  # so many signs may stand before the next letter
-                for char in value:
+                for at, char in enumerate(value):
                     if char.isalnum():
-                        pattern += f"{_BETWEEN}{{0,{gap}}}{_spellings(char)}"
+                        signs[at] = f"{_BETWEEN}{{0,{gap}}}{signs[at]}"
                         gap = 3
-                    elif gap:
+                        continue
+                    signs[at] = ""
+                    if gap:
                         gap += 8  # such as a backslash that was written twice, twice
-                pattern += f"{_BETWEEN}{{0,{gap - 3}}}"  # the value's own last signs
+                # With the value's own last signs.
+                pattern = "".join(signs) + f"{_BETWEEN}{{0,{gap - 3}}}"
             either.append(f"({pattern})")
-        self._hidden = (names, re.compile("|".join(either), re.IGNORECASE))
+            begin = "".join(signs[:SECRET_CHARS_SAFE]) if len(signs) > SECRET_CHARS_SAFE else "(?!)"
+            begun.append((re.compile(begin, re.IGNORECASE), signs[SECRET_CHARS_SAFE:]))
+        self._hidden = (names, re.compile("|".join(either), re.IGNORECASE), begun)
 
     def fill(self, text: str) -> str:
         """Returns the text with values for names; only the actuator may have that."""
@@ -842,7 +853,7 @@ class Secrets:
 
     def hide(self, value: Any) -> Any:
         """Returns a text, or data as JSON knows it, with names for values."""
-        names, finder = self._hidden
+        names, finder, begun = self._hidden
         if not names:  # as in most runs
             return value
         if isinstance(value, Mapping):
@@ -852,16 +863,27 @@ class Secrets:
         if not isinstance(value, str):
             return value
         image = IMAGE_DATA.match(value)
-        begin = image.end() if image else 0
+        start = image.end() if image else 0
         shown = [*names.values()]
-        text = finder.sub(lambda found: shown[(found.lastindex or 0) - 1], value[begin:])
-        text = value[:begin] + text
+        text = finder.sub(lambda found: shown[(found.lastindex or 0) - 1], value[start:])
+        text = value[:start] + text
         # Without the beginnings of values that `cut` left. A shorter one stays: whether it is
         # hidden would tell how a value begins.
-        for spelling, name in names.items() if CUT in text else ():
-            for length in range(len(spelling) - 1, SECRET_CHARS_SAFE - 1, -1):
-                text = text.replace(spelling[:length] + CUT, name + CUT)
-        return text
+        parts = text.split(CUT)
+        for at, (name, (begin, signs)) in product(
+            range(len(parts) - 1), zip(shown, begun, strict=True)
+        ):
+            for found in begin.finditer(parts[at]):
+                end = found.end()
+                for sign in signs:  # as far as it goes
+                    more = re.compile(sign, re.IGNORECASE).match(parts[at], end)
+                    if not more:
+                        break
+                    end = more.end()
+                if _TORN.fullmatch(parts[at], end):
+                    parts[at] = parts[at][: found.start()] + name
+                    break
+        return CUT.join(parts)
 
 
 class Clock(Protocol):

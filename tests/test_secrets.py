@@ -7,6 +7,7 @@ import io
 import itertools
 import json
 import os
+import re
 import sys
 import tempfile
 import traceback
@@ -91,6 +92,29 @@ class Values(unittest.TestCase):
             "data:image/png;base64,AA4711",
         ):
             self.assertEqual(hide(written), written)
+
+    def test_of_a_value_that_was_cut_no_spelling_of_its_beginning_is_left(self) -> None:
+        hide = agent.Secrets(
+            {
+                "IBAN": "DE89370400440532013000",
+                "OLD": "DE89370400440532999999",
+                "PW": "Hunter2-Blue-Sky!",
+            }
+        ).hide
+        for written, name in (
+            ("DE89 3704 0044 0532 0130 00", "IBAN"),
+            ("de89-3704-0044-0532-9999-99", "OLD"),
+            ("https://a.b/?p=Hunter2%2DBlue%2DSky%21", "PW"),
+            (json.dumps(json.dumps("hunter2-blue-sky!")), "PW"),
+        ):
+            line = f"to {written} and more words"
+            begins = re.search("(?i)de89|hunter2", line)
+            assert begins
+            for shown in range(begins.start() + 12, len(f"to {written}")):
+                told = hide(agent.cut(line, shown + 3))
+                self.assertRegex(told, r"^to \S*\{\{(IBAN|OLD|PW)\}\}2?\W*$", line[:shown])
+            self.assertIn(f"{{{{{name}}}}}", told)
+        self.assertEqual(hide("DE89 370... Hunter..."), "DE89 370... Hunter...")
 
     def test_of_a_text_only_the_data_of_a_picture_at_its_beginning_is_passed_over(self) -> None:
         hide = agent.Secrets({"PW": "hunter2-secret"}).hide
