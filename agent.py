@@ -3490,6 +3490,7 @@ _PASSWORD_NAME = re.compile(
     r"( (again|confirmation|repeat|wiederholen|bestätigen))?[\s:*]*",
     re.IGNORECASE,
 )
+_MASKED = re.compile(r"[•●⬤∙]{3,}|\*{4,}")  # what only such a field holds, as far as it tells
 
 
 def _controls_from(source: Source, where: Where, inner: int, end: float) -> Iterator[Control]:
@@ -3518,7 +3519,8 @@ def _controls_from(source: Source, where: Where, inner: int, end: float) -> Iter
             strange = where is None and element.process not in (None, process)
             if strange and not control.rect.overlaps(window_place(api, window)):
                 continue
-            if control.role == "edit" and _PASSWORD_NAME.fullmatch(control.name):
+            hides = _PASSWORD_NAME.fullmatch(control.name) or _MASKED.fullmatch(control.value or "")
+            if control.role == "edit" and hides:
                 control = replace(control, password=True, value=None)
             yield replace(control, window=window, process=process)
 
@@ -21932,6 +21934,9 @@ class Recorder:
             if entry.is_left(value) or is_next:  # some go on to the next when they are full
                 self._leave_field()
             elif is_there:
+                # Some tell only by what they hold that they hide it.
+                hides = shown.password or there.password
+                step.seen = step.seen._replace(control=replace(shown, password=hides))
                 entry.value = value
                 entry.read = len(entry.keys)
                 entry.enter = 0
@@ -22083,7 +22088,9 @@ class Recorder:
         if seen.control and typed and typed.get("text") == entry.held(value):
             # That is all it held in the end, so it was empty, whenever somebody looked.
             step.seen = seen._replace(control=replace(seen.control, value=""))
-        if seen.control and seen.control.password:
+        hides = same_control(seen.control, now) and now and now.password
+        if seen.control and (seen.control.password or hides):
+            step.seen = seen = seen._replace(control=replace(seen.control, password=True))
             typed = {"text": SECRET, "clear": True}
         if typed:
             step.tool = "type_text"

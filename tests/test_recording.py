@@ -509,6 +509,30 @@ class Steps(RecorderCase):
             if path.is_file():
                 self.assertNotIn(b"hunter", path.read_bytes(), path)
 
+    def test_a_field_that_shows_only_later_that_it_hides_what_is_typed_keeps_nothing_of_it(
+        self,
+    ) -> None:
+        """Some tell it by nothing but the masks that they hold; and one may show it in the end."""
+        for at, rests, ends in product((3, 8), (0, 12), ("click", "enter", "shows")):
+            self.form.controls = {"Name:": NAME, "OK": OK}
+
+            def typed(at: int = at, rests: int = rests, ends: str = ends) -> Iterator[list[Note]]:
+                for number, sign in enumerate("hunter22", 1):
+                    if number >= at:
+                        masked = replace(NAME, password=True, value=None)
+                        self.form.controls["Name:"] = masked
+                    yield [Note(sign, True, self.form._cursor, 0, sign)]
+                yield from [[]] * (rests or 12 * (ends != "click"))
+                if ends == "shows":
+                    self.form.controls["Name:"] = replace(NAME, value="hunter22")
+                    yield from self.hand.press("end")
+
+            leave = self.hand.press("enter") if ends == "enter" else self.hand.click("OK")
+            steps = self.shown(self.hand.click("Name:"), typed(), leave)
+            self.assertEqual(steps[0], 'type text "{{PASSWORD}}"', (at, rests, ends))
+            self.assertTrue(self.recorder.steps[0].seen.control.password)
+            self.assertNotIn("hunter", f"{self.written()} {self.said}")
+
     def test_keys_that_no_control_takes_are_dropped_and_told(self) -> None:
         self.form.controls = {"OK": OK}
         self.form.focus = ""
