@@ -1733,12 +1733,14 @@ class StateRecord(Record, kind="state"):
 class SecretRecord(Record, kind="secret"):
     """Says where a secret was typed; the last record of a `place` counts."""
 
-    # `window` and `box` are in pixels of the screen; a box of no size is not known.
+    # `window` and `box` are in pixels of the screen; a box of no size is not known. What the field
+    # holds, which may be a form of it that cannot be found, is told to nobody.
 
     place: int = 0
     handle: int = 0  # of the window
     window: Box = NO_BOX
     box: Box = NO_BOX
+    field: str = ""  # that it went into: handle of its window, name and role
 
 
 @dataclass
@@ -13512,7 +13514,8 @@ class Eyes:
             box = typed_at.rect
         else:
             self._before[number] = attempt.frame
-        place = SecretRecord(place=number, handle=window.handle, window=window.rect, box=box)
+        into = f"{typed_at.window} {quoted_control(typed_at)}" if typed_at else ""
+        place = SecretRecord(number, window.handle, window.rect, box, into)
         self.secrets[number] = place
         self.logger.tell(place)  # before the first key, for a run that is resumed
 
@@ -13697,8 +13700,6 @@ class ControlCheck:
     knows_focus: bool = False  # whether anything was ever said to have the keyboard
     # What a click hit, right after it; told once to be no field, the same again is obeyed.
     clicked: Control | None = None
-    # Fields that a secret went into: they may show it in a form in which it cannot be found.
-    _secret_fields: set[str] = field(default_factory=set)
 
     def hide(self, text: str) -> str:
         """Returns a text without secrets."""
@@ -13832,12 +13833,14 @@ class ControlCheck:
         return [f"{sentence}."]
 
     def has_secret(self, control: Control, typed: str = "") -> bool:
-        # Whether a secret went into a field. Neither what it holds nor its place tells a field from
-        # others: both change.
+        # Whether a secret went into a field, which may show it in a form in which it cannot be
+        # found. Neither what it holds nor its place tells a field from others: both change.
         name = f"{control.window} {quoted_control(control)}"
+        places = self.actuator.secret_places
         if self.actuator.secrets.fill(typed) != typed:
-            self._secret_fields.add(name)
-        return name in self._secret_fields
+            for number in [*places][-1:]:  # the one where that was typed, if nobody could name it
+                places[number] = replace(places[number], field=places[number].field or name)
+        return name in {place.field for place in places.values()}
 
 
 def is_name_of(label: str, name: str) -> bool:
@@ -15327,13 +15330,19 @@ def file_facts(*texts: str) -> FileFacts:
 FORMS_OF_TEXT = ("utf-8", "latin-1", "utf-16-le", "utf-16-be")
 
 
-def keep_files(files: FileFacts, logger: ExecutionLogger) -> list[str]:
-    """Copies files into the run's folder, FILE_BYTES in all, none with a secret; returns names."""
+def keep_files(
+    files: FileFacts, logger: ExecutionLogger, secrets: Collection[str] = ()
+) -> list[str]:
+    """Copies files into the run's folder, FILE_BYTES in all, none with a secret; returns names.
+
+    Where there are `secrets`, only what is a text is known to have none.
+    """
     kept: list[str] = []
     left = FILE_BYTES
     for path, (_, data, _) in files.items():
         texts = [(data or b"").decode(form, "replace") for form in FORMS_OF_TEXT]
-        if data and len(data) <= left and logger.hide(texts) == texts:
+        is_safe = logger.hide(texts) == texts and not (secrets and text_in(data) is None)
+        if data and len(data) <= left and is_safe:
             left -= len(data)
             # Of its task, and of the file.
             name = f"kept_{logger.turn}_{len(kept) + 1}_{Path(path).name[-80:]}"
@@ -17818,7 +17827,7 @@ def run_agent(
         progress.began = run.clock.now()
         if progress.turn == progress.first:
             progress.files = file_facts(progress.task)
-            kept = keep_files(progress.files, run.logger)
+            kept = keep_files(progress.files, run.logger, run.actuator.secrets.values)
     most = run.config.max_steps * run.profile.turns_an_act
     way = Repeat(run, run.way) if run.way and run.way.steps else None
     try:

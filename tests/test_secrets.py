@@ -12,6 +12,9 @@ import sys
 import tempfile
 import traceback
 import unittest
+import zipfile
+import zlib
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -184,6 +187,24 @@ class AtTheExit(EngineCase):
         kept = agent.keep_files(known, trial.engine.logger)
         self.assertEqual([name[-9:] for name in kept], ["other.txt"])
 
+    def test_a_file_in_which_nobody_could_find_one_is_kept_where_there_is_none(self) -> None:
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as document:
+            document.writestr("word/document.xml", f"<w:t>{self.VALUE}</w:t>" * 9)
+        known = {
+            "C:/a.docx": ("exists", packed.getvalue(), 0.0),
+            "C:/b.pdf": ("exists", b"%PDF-1.7\n" + zlib.compress(self.VALUE.encode() * 9), 0.0),
+            "C:/c.txt": ("exists", "Grüße".encode("utf-16"), 0.0),
+        }
+        for hidden, kept in (({}, ["docx", ".pdf", ".txt"]), ({"PW": self.VALUE}, [".txt"])):
+            trial = self.trial(lambda request: PLAN, max_steps=1)
+            trial.hidden = agent.Secrets(hidden)
+            with mock.patch.object(agent, "file_facts", lambda *texts: known):
+                self.begin(trial)
+                trial.run()
+            names = sorted(path.name[-4:] for path in trial.folder.glob("kept_*"))
+            self.assertEqual(names, sorted(kept))
+
     def test_copying_from_a_window_that_a_secret_went_into_asks(self) -> None:
         for name, given, asks in (
             ("press_key", {"key": "ctrl+c"}, True),
@@ -248,10 +269,13 @@ class Hints(EngineCase):
 
 
 class Blanking(EngineCase):
-    def typed(self, *windows: agent.Window) -> tuple[Trial, list[agent.Window], agent.Deed]:
+    def typed(
+        self, *windows: agent.Window, known: Sequence[agent.Control] = ()
+    ) -> tuple[Trial, list[agent.Window], agent.Deed]:
         """A secret that is typed where the last of some windows is in front."""
         trial, there = self.trial(lambda r: text("-"), confirm="never"), list(windows)
         trial.hidden = agent.Secrets({"PASSWORD": PLAIN})
+        trial.desktop.control_source = agent.KnownControls(known)
         trial.desktop.foreground = lambda: there[-1] if there else None
         trial.desktop.window = lambda handle: {w.handle: w for w in there}.get(handle)
         typing = agent.ToolCall("type_text_input", {"text": "{{PASSWORD}}"})
@@ -299,6 +323,30 @@ class Blanking(EngineCase):
                     self.assertEqual(frame.pixels[at : at + 3], b"\x80\x80\x80", (now, x, y))
             grey = frame.pixels.count(b"\x80\x80\x80")
             self.assertEqual(grey > 0, bool(places), "else nothing hides what is there")
+
+    def test_what_a_field_made_of_it_is_told_by_no_later_run_of_a_client_or_a_resumed_one(
+        self,
+    ) -> None:
+        """A field may take a part of it only, and hold that in a form in which it cannot be found."""
+        card = agent.Control(
+            "Card", "edit", agent.Rect(9, 9, 40, 9), value="hunter2hun", focused=True, window=1
+        )
+        other = replace(card, name="Note", value="a note")
+        login = agent.Window(1, "Login", "plain.exe", PlainDesktop(VirtualClock()).screen())
+        for known in (True, False):  # before it is typed
+            trial, _, _ = self.typed(login, known=[card] * known)
+            trial.desktop.control_source = agent.KnownControls([card])
+            trial.engine.controls.has_secret(card, "{{PASSWORD}}")  # as it is read back
+            resumed = agent.Actuator(trial.desktop, trial.config, trial.clock, trial.stop)
+            for record in agent.read_journal(trial.folder).records:
+                if isinstance(record, agent.SecretRecord):
+                    resumed.secret_places[record.place] = record
+            for hands in (trial.engine.actuator, resumed)[: 1 + known]:
+                told = agent.ControlCheck(hands).facts()
+                self.assertEqual(told, ["The keyboard is in 'Card' (edit)."])
+            trial.desktop.control_source = agent.KnownControls([other])
+            (fact,) = agent.ControlCheck(resumed).facts()
+            self.assertIn("a note", fact)
 
     def test_where_no_window_has_the_keyboard_it_is_not_typed(self) -> None:
         trial, _, deed = self.typed()
