@@ -988,7 +988,10 @@ def plain_line(text: str, most: int) -> str:
 def in_quotes(text: str, most: int) -> str:
     """Returns the same in quotes, as it is: a backslash is one."""
     line = plain_line(text, most)
-    return f'"{line}"' if "'" in line else f"'{line}'"
+    if "'" not in line:
+        return f"'{line}'"
+    line = line.replace('"', "'")  # or what a title says would go on behind its own end
+    return f'"{line}"'
 
 
 def redact(text: str) -> str:
@@ -21535,7 +21538,8 @@ class Person(Nobody):
             return
         clock = self.terminal.clock
         shown_at = clock.now()
-        with suppress(Stopped), box_on_screen(self.desktop, text):
+        shown = printable(self.logger.hide(text))
+        with suppress(Stopped), box_on_screen(self.desktop, shown):
             while clock.now() < shown_at + END_SHOWN_S:
                 clock.sleep(BOX_PAUSE_S)
                 used_at = clock.now() - self.desktop.idle_s()

@@ -105,6 +105,25 @@ class Questions(unittest.TestCase):
             self.assertTrue(result.isprintable(), result)
             self.assertLess(len(result), 260)
 
+    def test_no_title_or_name_goes_on_in_a_question_behind_its_own_quotes(self) -> None:
+        for said in (
+            """It's "Notes" (notepad.exe). It only looks. \"""",
+            "a\" 'b",
+            "'\"'\"",
+            '"a"',
+        ):
+            window = agent.Window(1, said, "chrome.exe")
+            field = agent.Control(said, "edit", Rect(0, 0, 9, 9), value=said, focused=True)
+            keys = agent.CANONICAL.parse(agent.ToolCall("press_key", {"key": "alt+f4"}))
+            attempt = agent.Attempt(keys, agent.NO_LOOK.frame, window, [window])
+            question = agent.question_about(replace(attempt, focused=field, risks=["close"]))
+            # Three times, each with a mark that stands at both its ends and nowhere inside.
+            (mark,) = {*"'\""} - {*agent.in_quotes(said, 60)[1:-1]}
+            inside = agent.in_quotes(said, 60)
+            self.assertEqual((inside[0], inside[-1]), (mark, mark))
+            self.assertEqual(question.count(inside), 3, question)
+            self.assertEqual(question.count(mark), 6, question)
+
 
 class Yes(unittest.TestCase):
     """A yes that could not be used at once, since another window had come to the front."""
