@@ -13838,12 +13838,21 @@ class ControlCheck:
     def has_secret(self, control: Control, typed: str = "") -> bool:
         # Whether a secret went into a field, which may show it in a form in which it cannot be
         # found. Neither what it holds nor its place tells a field from others: both change.
+        hands = self.actuator
         name = f"{control.window} {quoted_control(control)}"
-        places = self.actuator.secret_places
-        if self.actuator.secrets.fill(typed) != typed:
-            for number in [*places][-1:]:  # the one where that was typed, if nobody could name it
-                places[number] = replace(places[number], field=places[number].field or name)
-        return name in {place.field for place in places.values()}
+        fields = {place.field for place in hands.secret_places.values()}
+        is_secret = hands.secrets.fill(typed) != typed
+        # The keyboard went on, as to a code's next digit, or nobody could name the field before.
+        takes_it = control.role in ("edit", "combo box") or (
+            control.role in FIELDS and "" in fields
+        )
+        for place in [*hands.secret_places.values()][-1:] if is_secret and takes_it else ():
+            box = Rect(*place.box)
+            went_on = bool(box.width) and not box.overlaps(control.rect)
+            if went_on or name not in fields:
+                rect = box.union(control.rect) if went_on else control.rect
+                hands.typing_secret(replace(hands.attempt, focused=replace(control, rect=rect)))
+        return is_secret or name in fields
 
 
 def is_name_of(label: str, name: str) -> bool:
