@@ -21953,7 +21953,12 @@ class Recorder:
             value = value_in(shown, front.control)
             there = front.control or shown
             is_next = there.role in FIELDS and not there.rect.contains(step.seen.place)
-            if entry.is_left(value) or is_next:  # some go on to the next when they are full
+            if there.password and not is_there and entry.keys[entry.read :]:  # it may have got them
+                entry.keys = entry.keys[: entry.read]
+                entry.enter = 0
+                self.gaps[UNREAD_KEYS] += 1
+                self._leave_field()
+            elif entry.is_left(value) or is_next:  # some go on to the next when they are full
                 self._leave_field()
             elif is_there:
                 # Some tell only by what they hold that they hide it.
@@ -22031,6 +22036,10 @@ class Recorder:
         edits = bool(note.text) or chord in EDITING
         drops = chord in DROPPING or (self._dropped and chord in ("enter", "escape"))
         last = self._last
+        if last and last.entry and last.seen.window:
+            with suppress(Win32Error):  # what has opened meanwhile may ask for a password
+                if not same_window(self.eyes.desktop.foreground(), last.seen.window):
+                    self._leave_field()
         entry = last.entry if last else None
         focus = self.controls.one(None) if (edits or drops) and not entry else None
         before = self._front
