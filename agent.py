@@ -863,10 +863,10 @@ class Secrets:
         if not isinstance(value, str):
             return value
         image = IMAGE_DATA.match(value)
-        start = image.end() if image else 0
+        behind = image.end() if image else 0
         shown = [*names.values()]
-        text = finder.sub(lambda found: shown[(found.lastindex or 0) - 1], value[start:])
-        text = value[:start] + text
+        text = finder.sub(lambda found: shown[(found.lastindex or 0) - 1], value[behind:])
+        text = value[:behind] + text
         # Without the beginnings of values that `cut` left. A shorter one stays: whether it is
         # hidden would tell how a value begins.
         parts = text.split(CUT)
@@ -13840,7 +13840,9 @@ class ControlCheck:
         # found. Neither what it holds nor its place tells a field from others: both change.
         hands = self.actuator
         name = f"{control.window} {quoted_control(control)}"
-        fields = {place.field for place in hands.secret_places.values()}
+        fields = []
+        for place in hands.secret_places.values():
+            fields.append(place.field)
         is_secret = hands.secrets.fill(typed) != typed
         # The keyboard went on, as to a code's next digit, or nobody could name the field before.
         takes_it = control.role in ("edit", "combo box") or (
@@ -15342,18 +15344,14 @@ def file_facts(*texts: str) -> FileFacts:
 FORMS_OF_TEXT = ("utf-8", "latin-1", "utf-16-le", "utf-16-be")
 
 
-def keep_files(
-    files: FileFacts, logger: ExecutionLogger, secrets: Collection[str] = ()
-) -> list[str]:
-    """Copies files into the run's folder, FILE_BYTES in all, none with a secret; returns names.
-
-    Where there are `secrets`, only what is a text is known to have none.
-    """
+def keep_files(files: FileFacts, logger: ExecutionLogger, hides: object = None) -> list[str]:
+    """Copies files into the run's folder, FILE_BYTES in all, none with a secret; returns names."""
     kept: list[str] = []
     left = FILE_BYTES
     for path, (_, data, _) in files.items():
         texts = [(data or b"").decode(form, "replace") for form in FORMS_OF_TEXT]
-        is_safe = logger.hide(texts) == texts and not (secrets and text_in(data) is None)
+        # In what is no text, such as a packed document, nobody finds one.
+        is_safe = logger.hide(texts) == texts and not (hides and text_in(data) is None)
         if data and len(data) <= left and is_safe:
             left -= len(data)
             # Of its task, and of the file.
@@ -22121,7 +22119,8 @@ class Recorder:
             step.seen = seen._replace(control=replace(seen.control, value=""))
         hides = same_control(seen.control, now) and now and now.password
         if seen.control and (seen.control.password or hides):
-            step.seen = seen = seen._replace(control=replace(seen.control, password=True))
+            seen = seen._replace(control=replace(seen.control, password=True))
+            step.seen = seen
             typed = {"text": SECRET, "clear": True}
         if typed:
             step.tool = "type_text"

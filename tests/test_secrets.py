@@ -191,19 +191,20 @@ class AtTheExit(EngineCase):
         packed = io.BytesIO()
         with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as document:
             document.writestr("word/document.xml", f"<w:t>{self.VALUE}</w:t>" * 9)
-        known = {
-            "C:/a.docx": ("exists", packed.getvalue(), 0.0),
-            "C:/b.pdf": ("exists", b"%PDF-1.7\n" + zlib.compress(self.VALUE.encode() * 9), 0.0),
-            "C:/c.txt": ("exists", "Grüße".encode("utf-16"), 0.0),
+        files = {
+            "a.docx": packed.getvalue(),
+            "b.pdf": b"%PDF-1.7\n" + zlib.compress(self.VALUE.encode() * 9),
+            "c.txt": "Grüße".encode("utf-16"),
         }
-        for hidden, kept in (({}, ["docx", ".pdf", ".txt"]), ({"PW": self.VALUE}, [".txt"])):
+        for name, data in files.items():
+            (self.folder / name).write_bytes(data)
+        for hidden, kept in (({}, [*files]), ({"PW": self.VALUE}, ["c.txt"])):
             trial = self.trial(lambda request: PLAN, max_steps=1)
             trial.hidden = agent.Secrets(hidden)
-            with mock.patch.object(agent, "file_facts", lambda *texts: known):
-                self.begin(trial)
-                trial.run()
-            names = sorted(path.name[-4:] for path in trial.folder.glob("kept_*"))
-            self.assertEqual(names, sorted(kept))
+            trial.state.task = " and ".join(f'"{self.folder / name}"' for name in files)
+            trial.run()
+            names = sorted(path.name for path in trial.folder.glob("kept_*"))
+            self.assertEqual([name.split("_")[-1] for name in names], kept)
 
     def test_copying_from_a_window_that_a_secret_went_into_asks(self) -> None:
         for name, given, asks in (
