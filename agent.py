@@ -766,6 +766,7 @@ CUT = "..."  # stands where `cut` left something out
 _SECRET_NAME = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _BETWEEN = r"(?:\\u\w{4}|\\x\w\w|%\w\w|&#?\w{1,8};|[\W_])"  # the letters of a secret
 _CODE = re.compile(r"\\u([0-9a-f]{4})|\\x([0-9a-f]{2})|&#(\d{1,6});|&\w{1,8};", re.IGNORECASE)
+_TORN = re.compile(rf"{_BETWEEN}{{0,9}}(?:[\\%&][#\w]{{0,5}})?")  # behind them, where it was cut
 
 
 @lru_cache(maxsize=1024)
@@ -799,6 +800,25 @@ def _bare(text: str) -> str:
 IMAGE_DATA = re.compile(r"data:image/\w+;base64,([A-Za-z0-9+/=]{64,})")
 
 
+def _without_beginnings(text: str, name: str, signs: Sequence[str]) -> str:
+    # Without those that `cut` left. A shorter one stays: whether it is hidden would tell how the
+    # value begins.
+    parts = text.split(CUT)
+    begin = "".join(signs[:SECRET_CHARS_SAFE])
+    for at, part in enumerate(parts[:-1]):
+        for found in re.finditer(begin, part, re.IGNORECASE):
+            end = found.end()
+            for sign in signs[SECRET_CHARS_SAFE:]:  # as far as it goes
+                more = re.compile(sign, re.IGNORECASE).match(part, end)
+                if not more:
+                    break
+                end = more.end()
+            if _TORN.fullmatch(part, end):
+                parts[at] = part[: found.start()] + name
+                break
+    return CUT.join(parts)
+
+
 class Secrets:
     """Values that are typed by name: the model and every file know {{NAME}} only."""
 
@@ -814,8 +834,9 @@ class Secrets:
         hidden: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.values = {**values}
-        # Of each value what stands for it, the halves of its bare letters, and what finds it.
-        self._hidden: dict[str, tuple[str, str, str, str]] = {}
+        # Of each value what stands for it, whether that goes for its parts, its bare letters, and
+        # what finds it, sign by sign.
+        self._hidden: dict[str, tuple[str, bool, str, list[str]]] = {}
         self.hide_more([*hidden.items(), *values.items()])
 
     def hide_more(self, named: Iterable[tuple[str, str]]) -> None:
@@ -825,24 +846,22 @@ class Secrets:
         hidden = {}
         # The longest first: a part of another must not tear it apart.
         for value in sorted(found, key=len, reverse=True):
-            if len(squeezed(value)) < SECRET_CHARS_SAFE:
-                pattern = "".join(map(_spellings, value))
-                if len(value) < SECRET_CHARS_SAFE:
-                    pattern = rf"(?<!\w){pattern}(?!\w)"
-            else:
-                pattern = f"{re.escape(value)}|"
+            signs = [*map(_spellings, value)]
+            is_long = len(squeezed(value)) >= SECRET_CHARS_SAFE
+            if is_long:
                 gap = 0  # so many signs may stand before the next letter
-                for char in value:
-                    letter = _spellings(char)
+                for at, char in enumerate(value):
                     if char.isalnum():
-                        pattern += f"(?:(?!{letter}){_BETWEEN}){{0,{gap}}}{letter}"
+                        signs[at] = f"(?:(?!{signs[at]}){_BETWEEN}){{0,{gap}}}{signs[at]}"
                         gap = 3
-                    elif gap:
+                        continue
+                    signs[at] = ""
+                    if gap:
                         gap += 8  # such as a backslash that was written twice, twice
-                pattern += f"{_BETWEEN}{{0,{gap - 3}}}"  # the value's own last signs
-            letters = _bare(value)
-            middle = len(letters) // 2
-            hidden[value] = (found[value], letters[:middle], letters[middle:], pattern)
+                signs.append(f"{_BETWEEN}{{0,{gap - 3}}}")  # the value's own last signs
+            elif len(value) < SECRET_CHARS_SAFE:
+                signs = [r"(?<!\w)", *signs, r"(?!\w)"]
+            hidden[value] = (found[value], is_long, _bare(value), signs)
         self._hidden = hidden
 
     def fill(self, text: str) -> str:
@@ -873,17 +892,16 @@ class Secrets:
         # hundreds, as a table has, hardly one. The other half may be written in other codes.
         unquote = urllib.parse.unquote
         seen = "\n".join(map(_bare, {text, read, unquote(text), unquote(read)}))
-        for name, half, other_half, pattern in self._hidden.values():
-            if half in seen or other_half in seen:
+        for known, (name, is_long, letters, signs) in self._hidden.items():
+            middle = len(letters) // 2
+            if letters[:middle] in seen or letters[middle:] in seen:
+                pattern = "".join(signs)
+                if is_long:  # as it stands it may have codes in it
+                    pattern = f"{re.escape(known)}|{pattern}"
                 text = re.sub(pattern, name, text, flags=re.IGNORECASE)
-        text = value[:begin] + text
-        # Without the beginnings of values that `cut` left. A shorter one stays: whether it is
-        # hidden would tell how a value begins.
-        for spelling, (name, *_) in self._hidden.items() if CUT in text else ():
-            if spelling[:SECRET_CHARS_SAFE] in text:
-                for length in range(len(spelling) - 1, SECRET_CHARS_SAFE - 1, -1):
-                    text = text.replace(spelling[:length] + CUT, name + CUT)
-        return text
+            if is_long and CUT in text and _bare(known[:SECRET_CHARS_SAFE]) in seen:
+                text = _without_beginnings(text, name, signs)
+        return value[:begin] + text
 
 
 class Clock(Protocol):
@@ -988,7 +1006,10 @@ def plain_line(text: str, most: int) -> str:
 def in_quotes(text: str, most: int) -> str:
     """Returns the same in quotes, as it is: a backslash is one."""
     line = plain_line(text, most)
-    return f'"{line}"' if "'" in line else f"'{line}'"
+    if "'" not in line:
+        return f"'{line}'"
+    line = line.replace('"', "'")  # or what a title says would go on behind its own end
+    return f'"{line}"'
 
 
 def redact(text: str) -> str:
@@ -1734,12 +1755,14 @@ class StateRecord(Record, kind="state"):
 class SecretRecord(Record, kind="secret"):
     """Says where a secret was typed; the last record of a `place` counts."""
 
-    # `window` and `box` are in pixels of the screen; a box of no size is not known.
+    # `window` and `box` are in pixels of the screen; a box of no size is not known. What the field
+    # holds, which may be a form of it that cannot be found, is told to nobody.
 
     place: int = 0
     handle: int = 0  # of the window
     window: Box = NO_BOX
     box: Box = NO_BOX
+    field: str = ""  # that it went into: handle of its window, name and role
 
 
 @dataclass
@@ -3494,6 +3517,7 @@ _PASSWORD_NAME = re.compile(
     r"( (again|confirmation|repeat|wiederholen|bestätigen))?[\s:*]*",
     re.IGNORECASE,
 )
+_MASKED = re.compile(r"[•●⬤∙]{3,}|\*{4,}")  # what only such a field holds, as far as it tells
 
 
 def _controls_from(source: Source, where: Where, inner: int, end: float) -> Iterator[Control]:
@@ -3529,7 +3553,10 @@ def _controls_from(source: Source, where: Where, inner: int, end: float) -> Iter
                 strange = where is None and element.process not in (None, process)
                 if strange and not control.rect.overlaps(window_place(api, window)):
                     continue
-                if control.role == "edit" and _PASSWORD_NAME.fullmatch(control.name):
+                hides = _PASSWORD_NAME.fullmatch(control.name) or _MASKED.fullmatch(
+                    control.value or ""
+                )
+                if control.role == "edit" and hides:
                     control = replace(control, password=True, value=None)
                 yield replace(control, window=window, process=process)
 
@@ -13659,7 +13686,8 @@ class Eyes:
             box = typed_at.rect
         else:
             self._before[number] = attempt.frame
-        place = SecretRecord(place=number, handle=window.handle, window=window.rect, box=box)
+        into = f"{typed_at.window} {quoted_control(typed_at)}" if typed_at else ""
+        place = SecretRecord(number, window.handle, window.rect, box, into)
         self.secrets[number] = place
         self.logger.tell(place)  # before the first key, for a run that is resumed
 
@@ -13844,8 +13872,6 @@ class ControlCheck:
     knows_focus: bool = False  # whether anything was ever said to have the keyboard
     # What a click hit, right after it; told once to be no field, the same again is obeyed.
     clicked: Control | None = None
-    # Fields that a secret went into: they may show it in a form in which it cannot be found.
-    _secret_fields: set[str] = field(default_factory=set)
 
     def hide(self, text: str) -> str:
         """Returns a text without secrets."""
@@ -13979,12 +14005,25 @@ class ControlCheck:
         return [f"{sentence}."]
 
     def has_secret(self, control: Control, typed: str = "") -> bool:
-        # Whether a secret went into a field. Neither what it holds nor its place tells a field from
-        # others: both change.
+        # Whether a secret went into a field, which may show it in a form in which it cannot be
+        # found. Neither what it holds nor its place tells a field from others: both change.
+        hands = self.actuator
         name = f"{control.window} {quoted_control(control)}"
-        if self.actuator.secrets.fill(typed) != typed:
-            self._secret_fields.add(name)
-        return name in self._secret_fields
+        fields = []
+        for place in hands.secret_places.values():
+            fields.append(place.field)
+        is_secret = hands.secrets.fill(typed) != typed
+        # The keyboard went on, as to a code's next digit, or nobody could name the field before.
+        takes_it = control.role in ("edit", "combo box") or (
+            control.role in FIELDS and "" in fields
+        )
+        for place in [*hands.secret_places.values()][-1:] if is_secret and takes_it else ():
+            box = Rect(*place.box)
+            went_on = bool(box.width) and not box.overlaps(control.rect)
+            if went_on or name not in fields:
+                rect = box.union(control.rect) if went_on else control.rect
+                hands.typing_secret(replace(hands.attempt, focused=replace(control, rect=rect)))
+        return is_secret or name in fields
 
 
 def is_name_of(label: str, name: str) -> bool:
@@ -15478,13 +15517,15 @@ def file_facts(*texts: str) -> FileFacts:
 FORMS_OF_TEXT = ("utf-8", "latin-1", "utf-16-le", "utf-16-be")
 
 
-def keep_files(files: FileFacts, logger: ExecutionLogger) -> list[str]:
+def keep_files(files: FileFacts, logger: ExecutionLogger, hides: object = None) -> list[str]:
     """Copies files into the run's folder, FILE_BYTES in all, none with a secret; returns names."""
     kept: list[str] = []
     left = FILE_BYTES
     for path, (_, data, _) in files.items():
         texts = [(data or b"").decode(form, "replace") for form in FORMS_OF_TEXT]
-        if data and len(data) <= left and logger.hide(texts) == texts:
+        # In what is no text, such as a packed document, nobody finds one.
+        is_safe = logger.hide(texts) == texts and not (hides and text_in(data) is None)
+        if data and len(data) <= left and is_safe:
             left -= len(data)
             # Of its task, and of the file.
             name = f"kept_{logger.turn}_{len(kept) + 1}_{Path(path).name[-80:]}"
@@ -17969,7 +18010,7 @@ def run_agent(
         progress.began = run.clock.now()
         if progress.turn == progress.first:
             progress.files = file_facts(progress.task)
-            kept = keep_files(progress.files, run.logger)
+            kept = keep_files(progress.files, run.logger, run.actuator.secrets.values)
     most = run.config.max_steps * run.profile.turns_an_act
     way = Repeat(run, run.way) if run.way and run.way.steps else None
     try:
@@ -21708,7 +21749,8 @@ class Person(Nobody):
             return
         clock = self.terminal.clock
         shown_at = clock.now()
-        with suppress(Stopped), box_on_screen(self.desktop, text):
+        shown = printable(self.logger.hide(text))
+        with suppress(Stopped), box_on_screen(self.desktop, shown):
             while clock.now() < shown_at + END_SHOWN_S:
                 clock.sleep(BOX_PAUSE_S)
                 used_at = clock.now() - self.desktop.idle_s()
@@ -22113,9 +22155,17 @@ class Recorder:
             value = value_in(shown, front.control)
             there = front.control or shown
             is_next = there.role in FIELDS and not there.rect.contains(step.seen.place)
-            if entry.is_left(value) or is_next:  # some go on to the next when they are full
+            if there.password and not is_there and entry.keys[entry.read :]:  # it may have got them
+                entry.keys = entry.keys[: entry.read]
+                entry.enter = 0
+                self.gaps[UNREAD_KEYS] += 1
+                self._leave_field()
+            elif entry.is_left(value) or is_next:  # some go on to the next when they are full
                 self._leave_field()
             elif is_there:
+                # Some tell only by what they hold that they hide it.
+                hides = shown.password or there.password
+                step.seen = step.seen._replace(control=replace(shown, password=hides))
                 entry.value = value
                 entry.read = len(entry.keys)
                 entry.enter = 0
@@ -22188,6 +22238,10 @@ class Recorder:
         edits = bool(note.text) or chord in EDITING
         drops = chord in DROPPING or (self._dropped and chord in ("enter", "escape"))
         last = self._last
+        if last and last.entry and last.seen.window:
+            with suppress(Win32Error):  # what has opened meanwhile may ask for a password
+                if not same_window(self.eyes.desktop.foreground(), last.seen.window):
+                    self._leave_field()
         entry = last.entry if last else None
         focus = self.controls.one(None) if (edits or drops) and not entry else None
         before = self._front
@@ -22267,7 +22321,10 @@ class Recorder:
         if seen.control and typed and typed.get("text") == entry.held(value):
             # That is all it held in the end, so it was empty, whenever somebody looked.
             step.seen = seen._replace(control=replace(seen.control, value=""))
-        if seen.control and seen.control.password:
+        hides = same_control(seen.control, now) and now and now.password
+        if seen.control and (seen.control.password or hides):
+            seen = seen._replace(control=replace(seen.control, password=True))
+            step.seen = seen
             typed = {"text": SECRET, "clear": True}
         if typed:
             step.tool = "type_text"

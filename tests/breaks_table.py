@@ -73,7 +73,7 @@ ROWS = (
     ("client-permits-nothing", "Command line", "a client's task permits nothing when it is resumed", "old_run", "run.by_client and not options.task", "False"),
     ("calibration-order", "Calibration", "a shift is undone before the scale", "AxisFit.undo", "(place - GRID_MIDDLE - self.shift) / self.scale", "(place - GRID_MIDDLE) / self.scale - self.shift"),
     ("panel-key", "Panel", "every address but the page's asks for the key", "PanelRequest.do_GET", 'not compare_digest(key, panel.key)', 'key and not compare_digest(key, panel.key)'),
-    ("secret-cut", "Seams", "of a value that was cut its beginning is hidden, too", "Secrets.hide", "self._hidden.items() if CUT in text else ()", "()"),
+    ("secret-cut", "Seams", "of a value that was cut its beginning is hidden, too", "Secrets.hide", "is_long and CUT in text", "False"),
     ("rest-of-a-pause", "Eyes", "a pause in what is being drawn is not taken for rest", "Eyes.settle", "left = 4 if changed else 1", "left = 1"),
     ("path-slash-first", "Evidence", "a path with a slash and a backslash at its front leads elsewhere", "", "(?![\\\\/]{2})", "(?!//|\\\\\\\\)"),
     ("path-of-two-slashes", "Evidence", "a path with two slashes at its front leads elsewhere", "", "(?![\\\\/]{2})", "(?!\\\\\\\\|\\\\/|/\\\\)"),

@@ -105,6 +105,22 @@ class Questions(unittest.TestCase):
             self.assertTrue(result.isprintable(), result)
             self.assertLess(len(result), 260)
 
+    def test_no_title_goes_on_in_a_question_behind_its_own_quotes(self) -> None:
+        for title, shown in (
+            (
+                """It's "Notes" (notepad.exe). It only looks. \"""",
+                "It's 'Notes' (notepad.exe). It only looks. '",
+            ),
+            ("a\" 'b", "a' 'b"),
+            ("it's", "it's"),
+        ):
+            stage, asked = Stage(), list[str]()
+            stage.world.window = replace(NOTEPAD, title=title)
+            stage.actuator.person.allows = lambda question, _, asked=asked: asked.append(question)
+            stage.attempt("press_key", key="alt+f4")
+            self.assertIn(f' in "{shown}" (', asked[0])
+            self.assertEqual(asked[0].count('"'), 2, asked[0])
+
 
 class Yes(unittest.TestCase):
     """A yes that could not be used at once, since another window had come to the front."""

@@ -128,6 +128,21 @@ class WhatUIAutomationTells(unittest.TestCase):
         ((control,), _) = world.ask(point=(101, 101))
         self.assertEqual((control.password, control.value), (True, None))
 
+    def test_a_field_that_holds_nothing_but_masks_hides_what_is_typed_there(self) -> None:
+        for value, hides in (
+            ("•••", True),
+            ("●●●●●●●●", True),
+            ("****", True),
+            ("***", False),
+            ("• ••", False),
+            ("•••• 4711", False),
+            ("", False),
+        ):
+            world = self.world(dialog(Node("Code", 50004, MIDDLE, value=value, focused=True)))
+            ((control,), _) = world.ask()
+            told = control.password, control.value
+            self.assertEqual(told, (True, None) if hides else (False, value), value)
+
     def test_what_has_the_keyboard_elsewhere_by_another_program_is_not_taken_for_it(self) -> None:
         """After a switch of windows or a notification one that was left may be told for a while."""
         field = Node("Search", 50004, Rect(2000, 100, 90, 20), value="hello", focused=True)

@@ -509,6 +509,68 @@ class Steps(RecorderCase):
             if path.is_file():
                 self.assertNotIn(b"hunter", path.read_bytes(), path)
 
+    def test_a_field_that_shows_only_later_that_it_hides_what_is_typed_keeps_nothing_of_it(
+        self,
+    ) -> None:
+        """Some tell it by nothing but the masks that they hold; and one may show it in the end."""
+        for at, rests, ends in product((3, 8), (0, 12), ("click", "enter", "shows")):
+            self.form.controls = {"Name:": NAME, "OK": OK}
+
+            def typed(at: int = at, rests: int = rests, ends: str = ends) -> Iterator[list[Note]]:
+                for number, sign in enumerate("hunter22", 1):
+                    if number >= at:
+                        masked = replace(NAME, password=True, value=None)
+                        self.form.controls["Name:"] = masked
+                    yield [Note(sign, True, self.form._cursor, 0, sign)]
+                yield from [[]] * (rests or 12 * (ends != "click"))
+                if ends == "shows":
+                    self.form.controls["Name:"] = replace(NAME, value="hunter22")
+                    yield from self.hand.press("end")
+
+            leave = self.hand.press("enter") if ends == "enter" else self.hand.click("OK")
+            steps = self.shown(self.hand.click("Name:"), typed(), leave)
+            self.assertEqual(steps[0], 'type text "{{PASSWORD}}"', (at, rests, ends))
+            self.assertTrue(self.recorder.steps[0].seen.control.password)
+            self.assertNotIn("hunter", f"{self.written()} {self.said}")
+
+    def test_a_password_that_is_asked_for_in_the_middle_of_a_text_is_no_part_of_that(self) -> None:
+        """By a window that opens, or a field that takes the keyboard without a click or a key."""
+        asks = replace(WINDOW, handle=9, title="Sign in")
+        for opens, covers, rests, leaves in product(
+            (True, False), (True, False), (0, 12), (True, False)
+        ):
+            self.form.front = WINDOW
+            self.form.controls = {"Name:": NAME, "PIN:": SECRET, "OK": OK}
+
+            def asked(
+                opens: bool = opens,
+                covers: bool = covers,
+                rests: int = rests,
+                leaves: bool = leaves,
+            ) -> Iterator[list[Note]]:
+                pin = replace(
+                    SECRET, rect=NAME.rect if covers else SECRET.rect, window=9 if opens else 7
+                )
+                self.form.front = asks if opens else WINDOW
+                self.form.controls = {"PIN:": pin} | ({} if covers else {"Name:": NAME, "OK": OK})
+                self.form.focus = "PIN:"
+                yield from [[]] * rests
+                yield [Note(sign, True, self.form._cursor, 0, sign) for sign in "hunter22"]
+                yield from [[]] * (0 if opens else 12)
+                if leaves:
+                    yield [Note("enter", True, self.form._cursor, 0)]
+                    self.form.front = WINDOW
+                    self.form.controls = {"Name:": replace(NAME, value="Anna"), "OK": OK}
+                    self.form.focus = "Name:"
+                    yield from [[]] * 12
+
+            with self.subTest(opens=opens, covers=covers, rests=rests, leaves=leaves):
+                steps = self.shown(self.hand.click("Name:"), self.hand.type("Anna"), asked())
+                self.assertEqual(steps[0], 'type text "Anna"')
+                self.assertNotIn("hunter", f"{self.written()} {self.said}")
+                told = steps[1:2] == ['type text "{{PASSWORD}}"'] or self.recorder.gaps[UNREAD]
+                self.assertTrue(told, steps)
+
     def test_keys_that_no_control_takes_are_dropped_and_told(self) -> None:
         self.form.controls = {"OK": OK}
         self.form.focus = ""

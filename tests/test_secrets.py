@@ -7,11 +7,15 @@ import io
 import itertools
 import json
 import os
+import re
 import sys
 import tempfile
 import time
 import traceback
 import unittest
+import zipfile
+import zlib
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -138,6 +142,29 @@ class Values(unittest.TestCase):
             self.assertEqual(shown, {"a": f"x {{{{N{at}}}}}", "b": [f"y={{{{N{at}}}}}&z"]})
         self.assertLess(NOW() - began, 4)
 
+    def test_of_a_value_that_was_cut_no_spelling_of_its_beginning_is_left(self) -> None:
+        hide = agent.Secrets(
+            {
+                "IBAN": "DE89370400440532013000",
+                "OLD": "DE89370400440532999999",
+                "PW": "Hunter2-Blue-Sky!",
+            }
+        ).hide
+        for written, name in (
+            ("DE89 3704 0044 0532 0130 00", "IBAN"),
+            ("de89-3704-0044-0532-9999-99", "OLD"),
+            ("https://a.b/?p=Hunter2%2DBlue%2DSky%21", "PW"),
+            (json.dumps(json.dumps("hunter2-blue-sky!")), "PW"),
+        ):
+            line = f"to {written} and more words"
+            begins = re.search("(?i)de89|hunter2", line)
+            assert begins
+            for shown in range(begins.start() + 12, len(f"to {written}")):
+                told = hide(agent.cut(line, shown + 3))
+                self.assertRegex(told, r"^to \S*\{\{(IBAN|OLD|PW)\}\}2?\W*$", line[:shown])
+            self.assertIn(f"{{{{{name}}}}}", told)
+        self.assertEqual(hide("DE89 370... Hunter..."), "DE89 370... Hunter...")
+
     def test_of_a_text_only_the_data_of_a_picture_at_its_beginning_is_passed_over(self) -> None:
         hide = agent.Secrets({"PW": "hunter2-secret"}).hide
         picture = f"data:image/png;base64,{'A' * 64}"
@@ -205,6 +232,25 @@ class AtTheExit(EngineCase):
         known["C:/other.txt"] = ("exists", "nothing in it".encode("utf-16"), 0.0)
         kept = agent.keep_files(known, trial.engine.logger)
         self.assertEqual([name[-9:] for name in kept], ["other.txt"])
+
+    def test_a_file_in_which_nobody_could_find_one_is_kept_where_there_is_none(self) -> None:
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as document:
+            document.writestr("word/document.xml", f"<w:t>{self.VALUE}</w:t>" * 9)
+        files = {
+            "a.docx": packed.getvalue(),
+            "b.pdf": b"%PDF-1.7\n" + zlib.compress(self.VALUE.encode() * 9),
+            "c.txt": "Grüße".encode("utf-16"),
+        }
+        for name, data in files.items():
+            (self.folder / name).write_bytes(data)
+        for hidden, kept in (({}, [*files]), ({"PW": self.VALUE}, ["c.txt"])):
+            trial = self.trial(lambda request: PLAN, max_steps=1)
+            trial.hidden = agent.Secrets(hidden)
+            trial.state.task = " and ".join(f'"{self.folder / name}"' for name in files)
+            trial.run()
+            names = sorted(path.name for path in trial.folder.glob("kept_*"))
+            self.assertEqual([name.split("_")[-1] for name in names], kept)
 
     def test_copying_from_a_window_that_a_secret_went_into_asks(self) -> None:
         for name, given, asks in (
@@ -283,10 +329,13 @@ class Hints(EngineCase):
 
 
 class Blanking(EngineCase):
-    def typed(self, *windows: agent.Window) -> tuple[Trial, list[agent.Window], agent.Deed]:
+    def typed(
+        self, *windows: agent.Window, known: Sequence[agent.Control] = ()
+    ) -> tuple[Trial, list[agent.Window], agent.Deed]:
         """A secret that is typed where the last of some windows is in front."""
         trial, there = self.trial(lambda r: text("-"), confirm="never"), list(windows)
         trial.hidden = agent.Secrets({"PASSWORD": PLAIN})
+        trial.desktop.control_source = agent.KnownControls(known)
         trial.desktop.foreground = lambda: there[-1] if there else None
         trial.desktop.window = lambda handle: {w.handle: w for w in there}.get(handle)
         typing = agent.ToolCall("type_text_input", {"text": "{{PASSWORD}}"})
@@ -334,6 +383,30 @@ class Blanking(EngineCase):
                     self.assertEqual(frame.pixels[at : at + 3], b"\x80\x80\x80", (now, x, y))
             grey = frame.pixels.count(b"\x80\x80\x80")
             self.assertEqual(grey > 0, bool(places), "else nothing hides what is there")
+
+    def test_what_a_field_made_of_it_is_told_by_no_later_run_of_a_client_or_a_resumed_one(
+        self,
+    ) -> None:
+        """A field may take a part of it only, and hold that in a form in which it cannot be found."""
+        card = agent.Control(
+            "Card", "edit", agent.Rect(9, 9, 40, 9), value="hunter2hun", focused=True, window=1
+        )
+        other = replace(card, name="Note", value="a note")
+        login = agent.Window(1, "Login", "plain.exe", PlainDesktop(VirtualClock()).screen())
+        for known in (True, False):  # before it is typed
+            trial, _, _ = self.typed(login, known=[card] * known)
+            trial.desktop.control_source = agent.KnownControls([card])
+            trial.engine.controls.has_secret(card, "{{PASSWORD}}")  # as it is read back
+            resumed = agent.Actuator(trial.desktop, trial.config, trial.clock, trial.stop)
+            for record in agent.read_journal(trial.folder).records:
+                if isinstance(record, agent.SecretRecord):
+                    resumed.secret_places[record.place] = record
+            for hands in (trial.engine.actuator, resumed)[: 1 + known]:
+                told = agent.ControlCheck(hands).facts()
+                self.assertEqual(told, ["The keyboard is in 'Card' (edit)."])
+            trial.desktop.control_source = agent.KnownControls([other])
+            (fact,) = agent.ControlCheck(resumed).facts()
+            self.assertIn("a note", fact)
 
     def test_where_no_window_has_the_keyboard_it_is_not_typed(self) -> None:
         trial, _, deed = self.typed()

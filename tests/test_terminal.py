@@ -556,16 +556,27 @@ class Box(unittest.TestCase):
             if comes_s:
                 clock.at(comes_s, world.person)
             person = agent.Person(
-                agent.Config(), mock.Mock(clock=clock), mock.Mock(), desktop, mock.Mock()
+                agent.Config(),
+                mock.Mock(clock=clock),
+                mock.Mock(hide=agent.Secrets({"PIN": "hunter2-22"}).hide),
+                desktop,
+                mock.Mock(),
             )
             begun, beeped = clock.now(), threading.Event()
-            world.on_beep = beeped.set
+            texts: list[str] = []
+
+            def beep(world: Any = world, texts: Any = texts, beeped: Any = beeped) -> None:
+                texts.extend(world.made.values())
+                beeped.set()
+
+            world.on_beep = beep
             sleep = clock.sleep
             clock.sleep = lambda seconds, beeped=beeped, sleep=sleep: (  # type: ignore[method-assign]
                 beeped.wait(HANGS_S) and sleep(seconds)
             )
             with person_there():
-                person.hears_end("completed: it is saved", 60.0)
+                person.hears_end("completed: it is HUNTER2 22\u202e, saved", 60.0)
+            self.assertIn("completed: it is {{PIN}}\\x202e, saved", "".join(texts))
             self.assertAlmostEqual(clock.now() - begun, lasts_s, delta=0.5)
             self.assertEqual(world.made, {})
             world.verify()

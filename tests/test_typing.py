@@ -823,6 +823,33 @@ class BeforeEnter(TypingCase):
         )
         self.assertNotRegex(deed.result, r"\d")
 
+    def test_what_of_a_secret_went_into_another_field_is_grey_there_and_told_to_nobody(
+        self,
+    ) -> None:
+        """As where a page takes the keyboard once it is loaded, or each digit of a code has its field."""
+        for names, text, next_at in (
+            (("Card", "Search"), "{{CARD}}", "-"),
+            (("", ""), "{{CARD}}", "-"),
+            (("Card", "Code"), "4711X{{CARD}}", "X"),
+        ):
+            fields = Field(names[0], NAME), Field(names[1], CITY)
+            trial = self.trial(lambda request: PLAN, confirm="never")
+            trial.hidden = agent.Secrets({"CARD": "4711-0815123456"})
+            trial.desktop = desktop = Fields(trial.clock, [*fields], PLAIN)
+            desktop.next_at = next_at
+            trial.perform(act("type_text", text=text), trial.look(1), 1)
+            self.assertIn("0815123456", fields[1].value or "")
+            self.assertNotIn("0815", str(trial.engine.controls.facts()))
+            desktop.glance = lambda area, w, h: bytes((1, 2, 3, 0)) + bytes(w * h * 4 - 4)
+            frame = trial.look(2).frame
+            self.assertLess(frame.pixels.count(b"\x80\x80\x80"), 500)
+            for rect in (NAME, CITY):
+                at = agent.middle_of(rect.scaled(AREA, frame.rect))
+                first = (at.y * frame.width + at.x) * 4
+                self.assertEqual(frame.pixels[first : first + 3], b"\x80\x80\x80", (names, rect))
+            told = trial.records("secret")[-1]  # and so in a resumed run
+            self.assertTrue(Rect(*told["box"]).contains(agent.middle_of(CITY)))
+
 
 CHAT = agent.Window(1, "Team chat", "slack.exe", AREA)
 CMD = agent.Window(1, r"C:\WINDOWS\system32\cmd.exe", "WindowsTerminal.exe", AREA)
