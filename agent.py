@@ -16430,6 +16430,10 @@ def record_act(run: Run, act: Act, deed: Deed, look: Look) -> None:
         given["element_name"] = given.pop("element_name", None)
     result = deed.result
     is_claim = act.name in ("report_complete", "answer")
+    if deed.refused or is_claim or act.name == FINAL_ANSWER:
+        run.session.why = result  # it leads nowhere, if the run ends as stuck
+    elif deed.changed is False:
+        run.session.why = "What was done changed nothing."
     held_against = is_claim or (act.name == FINAL_ANSWER and CLAIM.search(act.said) is not None)
     is_unproven = held_against and not (deed.end and deed.end.kind == "completed")
     ignored = act.call.ignored
@@ -18848,7 +18852,8 @@ function showNote(text, tone) {
 async function send(path, body, done) {
   const answer = await ask(path, body).catch(() => null);
   const refusal = answer ? (await answer.json()).error : "The program does not answer.";
-  showNote(refusal || done, refusal ? "bad" : "good");
+  if (refusal || done) showNote(refusal || done, refusal ? "bad" : "good");
+  else showNote(noteOf(), endTone()); // a question stays until it is answered
   return !refusal;
 }
 
@@ -21245,17 +21250,16 @@ class Terminal:
     ) -> Way | None:
         """Returns the way of an earlier run if the person wants it, or did for the `old` one."""
         root = Path(config.dump_dir)
+        if options.again and next(runs_of_task(root, task), None) is None:
+            raise ConfigError(
+                f"Nothing was shown or done as {cut(task, 60)!r} from the beginning of a run;"
+                " --runs lists what was. For the model to do it, leave out --again."
+            )
         if options.rows:
             return way_for(root, task, options.again)
         if options.again:
             way = way_for(root, task, True, bool(options.given))
             if not way:
-                if next(runs_of_task(root, task), None) is None:
-                    raise ConfigError(
-                        f"Nothing was shown or done as {cut(task, 60)!r} from the beginning of a"
-                        " run; --runs lists what was."
-                        " For the model to do it, leave out --again."
-                    )
                 self.say(
                     "No whole run of just this task was proven done, so that the model decides."
                 )
@@ -21515,6 +21519,7 @@ class Person(Nobody):
         logger = self.logger
         hidden = printable(logger.hide(question))
         place = "question" if others else "error"
+        logger.tell(Phase("waiting for an answer"))
         logger.tell(PageText(place, WAITS.format(hidden)))
         now = self.terminal.clock.now
         begin = now()
@@ -23513,7 +23518,7 @@ def look_back(options: Namespace) -> Iterator[str]:
         yield f"agent.py {__version__}"
     elif options.help == "described":
         yield from described_table()
-    elif options.help == "profiles":
+    elif options.help in ("profiles", "profile"):
         for known in PROFILES.values():
             yield f"{known.name:<10}  {known.text}"
     elif options.help:
@@ -23521,6 +23526,7 @@ def look_back(options: Namespace) -> Iterator[str]:
     elif options.help is not None:
         yield HELP
     elif options.schedule:
+        read_config(options)  # what is wrong is told now, and not each morning to nobody
         yield schedule_line(options.schedule, options.said, options.task or "")
     elif options.settings is not None:
         yield from settings_table(options.settings)
@@ -23533,9 +23539,14 @@ def look_back(options: Namespace) -> Iterator[str]:
             blocked = "; ".join(filter(None, [config.blocked_windows, CLIENT_WINDOWS]))
             ours = replace(config, dump_dir=str(root.absolute()), blocked_windows=blocked)
             words = [__file__, "--mcp", *(f"--secret={name}" for name in options.secret)]
+            switches = {"--demo": options.demo, "--allow-remote": options.allow_remote}
+            words += [switch for switch, given in switches.items() if given]
             for name, value in sorted(vars(ours).items() - vars(Config()).items()):
                 words += ["--set", f"{name}={value}"]
-            yield CLIENT_CONFIG.format(json.dumps(sys.executable), json.dumps(words))
+            # Few clients hand on variables of their own environment.
+            names = [*options.secret, *(["LMSTUDIO_API_KEY"] if options.api_key else [])]
+            env = f', "env": {json.dumps(dict.fromkeys(names, ""))}' if names else ""
+            yield CLIENT_CONFIG.format(json.dumps(sys.executable), json.dumps(words) + env)
         elif options.runs:
             yield from list_runs(root)
         elif options.forget:
@@ -23864,7 +23875,8 @@ def run_task(
     ways = "Ctrl+C stops"
     if isinstance(desktop, WindowsDesktop):
         ways = f"{config.stop_hotkey.title()} stops, {config.pause_hotkey.title()} pauses"
-    terminal.say(f"Profile {options.profile}, model server {server.where}; {ways}.")
+    who = "no model" if way else f"model server {server.where}"
+    terminal.say(f"Profile {options.profile}, {who}; {ways}.")
     profile = chosen_profile(options.profile, config)
     model = ModelInfo(NO_MODEL)
     if way:
@@ -24152,7 +24164,8 @@ def tell_end(run: Run, person: Person, stats: Stats, outcome: Outcome) -> None:
         lines.append(terminal.last_row)  # which tells why
     # From the records: of a resumed run they hold what earlier processes did, too.
     sums = stats.run["sums"]
-    counted = [count_of(run.progress.steps, "turn"), count_of(sums["acted"], "act")]
+    before = "in all " if progress.first else ""  # turns are those of this task alone
+    counted = [count_of(progress.steps, "turn"), before + count_of(sums["acted"], "act")]
     if progress.planned:
         counted.insert(1, count_of(progress.planned, "plan"))
     counted.append(f"{sums['refused']} refused")
