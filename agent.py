@@ -23512,6 +23512,21 @@ VS Code (.vscode/mcp.json):
 CLIENT_WINDOWS = "LM Studio.exe; Claude.exe; Code.exe"
 
 
+def client_config(options: Namespace, config: Config) -> str:
+    blocked = "; ".join(filter(None, [config.blocked_windows, CLIENT_WINDOWS]))
+    folder = str(Path(config.dump_dir).absolute())
+    ours = replace(config, dump_dir=folder, blocked_windows=blocked)
+    words = [__file__, "--mcp", *(f"--secret={name}" for name in options.secret)]
+    switches = {"--demo": options.demo, "--allow-remote": options.allow_remote}
+    words += [switch for switch, given in switches.items() if given]
+    for name, value in sorted(vars(ours).items() - vars(Config()).items()):
+        words += ["--set", f"{name}={value}"]
+    # Few clients hand on variables of their own environment.
+    names = [*options.secret, *(["LMSTUDIO_API_KEY"] if options.api_key else [])]
+    env = f', "env": {json.dumps(dict.fromkeys(names, ""))}' if names else ""
+    return CLIENT_CONFIG.format(json.dumps(sys.executable), json.dumps(words) + env)
+
+
 def look_back(options: Namespace) -> Iterator[str]:
     """Yields the lines of the options that only tell something."""
     if options.version:
@@ -23536,17 +23551,7 @@ def look_back(options: Namespace) -> Iterator[str]:
         config = read_config(options)
         root = Path(config.dump_dir)
         if options.print_config:
-            blocked = "; ".join(filter(None, [config.blocked_windows, CLIENT_WINDOWS]))
-            ours = replace(config, dump_dir=str(root.absolute()), blocked_windows=blocked)
-            words = [__file__, "--mcp", *(f"--secret={name}" for name in options.secret)]
-            switches = {"--demo": options.demo, "--allow-remote": options.allow_remote}
-            words += [switch for switch, given in switches.items() if given]
-            for name, value in sorted(vars(ours).items() - vars(Config()).items()):
-                words += ["--set", f"{name}={value}"]
-            # Few clients hand on variables of their own environment.
-            names = [*options.secret, *(["LMSTUDIO_API_KEY"] if options.api_key else [])]
-            env = f', "env": {json.dumps(dict.fromkeys(names, ""))}' if names else ""
-            yield CLIENT_CONFIG.format(json.dumps(sys.executable), json.dumps(words) + env)
+            yield client_config(options, config)
         elif options.runs:
             yield from list_runs(root)
         elif options.forget:
@@ -23875,8 +23880,7 @@ def run_task(
     ways = "Ctrl+C stops"
     if isinstance(desktop, WindowsDesktop):
         ways = f"{config.stop_hotkey.title()} stops, {config.pause_hotkey.title()} pauses"
-    who = "no model" if way else f"model server {server.where}"
-    terminal.say(f"Profile {options.profile}, {who}; {ways}.")
+    terminal.say(f"Profile {options.profile}, model server {server.where}; {ways}.")
     profile = chosen_profile(options.profile, config)
     model = ModelInfo(NO_MODEL)
     if way:

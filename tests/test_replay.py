@@ -133,7 +133,6 @@ class Replay(ReplayCase):
         self.assertEqual((code, err), (0, ""), out)
         self.assertEqual(self.desktops[0].state.saved_text, "Hello from agent.py")
         self.assertIn("completed: Repeated 4 acts.", out)
-        self.assertIn("Profile planner, no model; ", out)
         self.assertNotIn("request", [record["kind"] for record in self.records(2)])
         self.assertTrue((self.run_folder(2) / "report.html").exists())
         code, out, _ = self.main("--replay", "2", "--demo")
