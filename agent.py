@@ -472,7 +472,8 @@ ui_config | {"executed_heat": {"enabled": true, "radius_scale": 0.024, "stops":
      {"executed_heat": {"trail_turns": 1}}
 # safety; lists are patterns with ; between, and * stands for anything
 blocked_keys | win+l; ctrl+alt+delete; ctrl+shift+escape; sleep | chords never pressed
-blocked_windows | | windows never touched, by title or program, such as: *bank*; keepass.exe
+blocked_windows | | windows never touched, by a part of the title or by program, such as: bank;
+     keepass.exe
 allowed_windows | | if given, the only windows that are touched, by title or program
 acts_per_minute | 120 | most acts a minute; the next one waits | 1 to 10000
 minutes_most | 120.0 | most minutes of a run, 0 for no limit | 0.0 to 100000.0
@@ -699,7 +700,12 @@ def load_config(layers: Mapping[str, Mapping[str, object]]) -> Config:
             "risky_words names acts that wait for a yes, and with confirm=never none does;"
             " give confirm=risky, or leave out risky_words."
         )
-    return config
+    # Who says bank means each window that has it in its title: one that is called so is none.
+    blocked = [
+        f"*{name}*" if name and "*" not in name and not name.lower().endswith(".exe") else name
+        for name in map(str.strip, config.blocked_windows.split(";"))
+    ]
+    return replace(config, blocked_windows="; ".join(blocked))
 
 
 CONFIG_BYTES_MOST = 1 << 20
