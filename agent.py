@@ -21256,7 +21256,8 @@ class Terminal:
     ) -> Way | None:
         """Returns the way of an earlier run if the person wants it, or did for the `old` one."""
         root = Path(config.dump_dir)
-        if options.again and next(runs_of_task(root, task), None) is None:
+        # Of values way_for() tells that nothing was shown.
+        if options.again and not (options.given or any(runs_of_task(root, task))):
             raise ConfigError(
                 f"Nothing was shown or done as {cut(task, 60)!r} from the beginning of a run;"
                 " --runs lists what was. For the model to do it, leave out --again."
