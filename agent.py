@@ -472,7 +472,8 @@ ui_config | {"executed_heat": {"enabled": true, "radius_scale": 0.024, "stops":
      {"executed_heat": {"trail_turns": 1}}
 # safety; lists are patterns with ; between, and * stands for anything
 blocked_keys | win+l; ctrl+alt+delete; ctrl+shift+escape; sleep | chords never pressed
-blocked_windows | | windows never touched, by title or program, such as: *bank*; keepass.exe
+blocked_windows | | windows never touched, by a part of the title or by program, such as: bank;
+     keepass.exe
 allowed_windows | | if given, the only windows that are touched, by title or program
 acts_per_minute | 120 | most acts a minute; the next one waits | 1 to 10000
 minutes_most | 120.0 | most minutes of a run, 0 for no limit | 0.0 to 100000.0
@@ -699,7 +700,12 @@ def load_config(layers: Mapping[str, Mapping[str, object]]) -> Config:
             "risky_words names acts that wait for a yes, and with confirm=never none does;"
             " give confirm=risky, or leave out risky_words."
         )
-    return config
+    # Who says bank means each window that has it in its title: one that is called so is none.
+    blocked = [
+        f"*{name}*" if name and "*" not in name and not name.lower().endswith(".exe") else name
+        for name in map(str.strip, config.blocked_windows.split(";"))
+    ]
+    return replace(config, blocked_windows="; ".join(blocked))
 
 
 CONFIG_BYTES_MOST = 1 << 20
@@ -16646,6 +16652,10 @@ def record_act(run: Run, act: Act, deed: Deed, look: Look) -> None:
         given["element_name"] = given.pop("element_name", None)
     result = deed.result
     is_claim = act.name in ("report_complete", "answer")
+    if deed.refused or is_claim or act.name == FINAL_ANSWER:
+        run.session.why = result  # it leads nowhere, if the run ends as stuck
+    elif deed.changed is False:
+        run.session.why = "What was done changed nothing."
     held_against = is_claim or (act.name == FINAL_ANSWER and CLAIM.search(act.said) is not None)
     is_unproven = held_against and not (deed.end and deed.end.kind == "completed")
     ignored = act.call.ignored
@@ -19064,7 +19074,8 @@ function showNote(text, tone) {
 async function send(path, body, done) {
   const answer = await ask(path, body).catch(() => null);
   const refusal = answer ? (await answer.json()).error : "The program does not answer.";
-  showNote(refusal || done, refusal ? "bad" : "good");
+  if (refusal || done) showNote(refusal || done, refusal ? "bad" : "good");
+  else showNote(noteOf(), endTone()); // a question stays until it is answered
   return !refusal;
 }
 
@@ -21461,17 +21472,17 @@ class Terminal:
     ) -> Way | None:
         """Returns the way of an earlier run if the person wants it, or did for the `old` one."""
         root = Path(config.dump_dir)
+        # Of values way_for() tells that nothing was shown.
+        if options.again and not (options.given or any(runs_of_task(root, task))):
+            raise ConfigError(
+                f"Nothing was shown or done as {cut(task, 60)!r} from the beginning of a run;"
+                " --runs lists what was. For the model to do it, leave out --again."
+            )
         if options.rows:
             return way_for(root, task, options.again)
         if options.again:
             way = way_for(root, task, True, bool(options.given))
             if not way:
-                if next(runs_of_task(root, task), None) is None:
-                    raise ConfigError(
-                        f"Nothing was shown or done as {cut(task, 60)!r} from the beginning of a"
-                        " run; --runs lists what was."
-                        " For the model to do it, leave out --again."
-                    )
                 self.say(
                     "No whole run of just this task was proven done, so that the model decides."
                 )
@@ -21763,6 +21774,7 @@ class Person(Nobody):
         logger = self.logger
         hidden = printable(logger.hide(question))
         place = "question" if others else "error"
+        logger.tell(Phase("waiting for an answer"))
         logger.tell(PageText(place, WAITS.format(hidden)))
         now = self.terminal.clock.now
         begin = now()
@@ -23803,13 +23815,28 @@ VS Code (.vscode/mcp.json):
 CLIENT_WINDOWS = "LM Studio.exe; Claude.exe; Code.exe"
 
 
+def client_config(options: Namespace, config: Config) -> str:
+    blocked = "; ".join(filter(None, [config.blocked_windows, CLIENT_WINDOWS]))
+    folder = str(Path(config.dump_dir).absolute())
+    ours = replace(config, dump_dir=folder, blocked_windows=blocked)
+    words = [__file__, "--mcp", *(f"--secret={name}" for name in options.secret)]
+    switches = {"--demo": options.demo, "--allow-remote": options.allow_remote}
+    words += [switch for switch, given in switches.items() if given]
+    for name, value in sorted(vars(ours).items() - vars(Config()).items()):
+        words += ["--set", f"{name}={value}"]
+    # Few clients hand on variables of their own environment.
+    names = [*options.secret, *(["LMSTUDIO_API_KEY"] if options.api_key else [])]
+    env = f', "env": {json.dumps(dict.fromkeys(names, ""))}' if names else ""
+    return CLIENT_CONFIG.format(json.dumps(sys.executable), json.dumps(words) + env)
+
+
 def look_back(options: Namespace) -> Iterator[str]:
     """Yields the lines of the options that only tell something."""
     if options.version:
         yield f"agent.py {__version__}"
     elif options.help == "described":
         yield from described_table()
-    elif options.help == "profiles":
+    elif options.help in ("profiles", "profile"):
         for known in PROFILES.values():
             yield f"{known.name:<10}  {known.text}"
     elif options.help:
@@ -23817,6 +23844,7 @@ def look_back(options: Namespace) -> Iterator[str]:
     elif options.help is not None:
         yield HELP
     elif options.schedule:
+        read_config(options)  # what is wrong is told now, and not each morning to nobody
         yield schedule_line(options.schedule, options.said, options.task or "")
     elif options.settings is not None:
         yield from settings_table(options.settings)
@@ -23826,12 +23854,7 @@ def look_back(options: Namespace) -> Iterator[str]:
         config = read_config(options)
         root = Path(config.dump_dir)
         if options.print_config:
-            blocked = "; ".join(filter(None, [config.blocked_windows, CLIENT_WINDOWS]))
-            ours = replace(config, dump_dir=str(root.absolute()), blocked_windows=blocked)
-            words = [__file__, "--mcp", *(f"--secret={name}" for name in options.secret)]
-            for name, value in sorted(vars(ours).items() - vars(Config()).items()):
-                words += ["--set", f"{name}={value}"]
-            yield CLIENT_CONFIG.format(json.dumps(sys.executable), json.dumps(words))
+            yield client_config(options, config)
         elif options.runs:
             yield from list_runs(root)
         elif options.forget:
@@ -24448,7 +24471,8 @@ def tell_end(run: Run, person: Person, stats: Stats, outcome: Outcome) -> None:
         lines.append(terminal.last_row)  # which tells why
     # From the records: of a resumed run they hold what earlier processes did, too.
     sums = stats.run["sums"]
-    counted = [count_of(run.progress.steps, "turn"), count_of(sums["acted"], "act")]
+    before = "in all " if progress.first else ""  # turns are those of this task alone
+    counted = [count_of(progress.steps, "turn"), before + count_of(sums["acted"], "act")]
     if progress.planned:
         counted.insert(1, count_of(progress.planned, "plan"))
     counted.append(f"{sums['refused']} refused")

@@ -106,6 +106,29 @@ class Layers(unittest.TestCase):
         self.assertEqual(read({}, "--set", "confirm = never ").confirm, "never")
 
 
+class Patterns(unittest.TestCase):
+    def test_a_part_of_a_title_blocks_its_windows_and_a_program_only_itself(self) -> None:
+        config = read({}, "--set", "blocked_windows=My Bank; keepass; code.exe; *.pdf - Reader")
+        whole = agent.Rect(0, 0, 9, 9)
+        for title, program, is_blocked in (
+            ("Start - my bank - Google Chrome", "chrome.exe", True),
+            ("Passwords", "KeePass.exe", True),
+            ("a.py", "Code.exe", True),
+            ("code.exe - Notepad", "notepad.exe", False),
+            ("a.pdf - Reader", "reader.exe", True),
+            ("a.pdf - Reader 2", "reader.exe", False),
+            ("Banks of the Rhine", "winword.exe", False),
+        ):
+            window = agent.Window(1, title, program, whole)
+            told = ""
+            try:
+                agent.refuse_window(window, config)
+            except agent.ToolError as error:
+                told = error.kind
+            self.assertEqual(told, "forbidden_window" if is_blocked else "", title)
+        self.assertEqual(read({}).blocked_windows, "")
+
+
 class File(unittest.TestCase):
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()

@@ -433,6 +433,7 @@ class Reference(CommandLineCase):
             self.assertTrue(words or len(out.splitlines()) <= 60)
         self.assertIn("python agent.py --demo", shown[""])
         self.assertIn("a planner that cannot see and an", shown["--help profiles"])
+        self.assertEqual(self.main("--help", "profile"), self.main("--help", "profiles"))
         self.assertIn(TASK, shown["--runs"])
         self.assertEqual(self.main("--version")[1].strip(), f"agent.py {agent.__version__}")
 

@@ -237,6 +237,7 @@ class Protocol(ClientCase):
         for part in out.getvalue().split("):\n")[1:]:
             (servers,) = json.loads(part[: part.rindex("}") + 1]).values()
             found.append(servers["desktop"]["args"])
+            self.variables = servers["desktop"].get("env")
         self.assertEqual(found[0], found[1])
         self.assertEqual(found[0][:2], [str(Path(agent.__file__)), "--mcp"])
         return found[0]
@@ -266,6 +267,15 @@ class Protocol(ClientCase):
         self.assertEqual(
             (config.confirm, config.vision, config.last_look), ("always", False, False)
         )
+
+    def test_switches_and_names_of_variables_stand_in_it_and_no_value_of_one(self) -> None:
+        self.assertIsNone(self.told() and self.variables)
+        far = ("--allow-remote", "--endpoint", "http://10.0.0.5:1234")
+        with mock.patch.dict(os.environ, {"LMSTUDIO_API_KEY": "a key", "PIN": "geheim4711"}):
+            words = self.told(*far, "--secret", "PIN")
+        self.assertEqual(words[2:4], ["--secret=PIN", "--allow-remote"])
+        self.assertEqual(self.variables, {"PIN": "", "LMSTUDIO_API_KEY": ""})
+        self.assertIn("--demo", self.told("--demo"))
 
     def test_nothing_but_answers_is_written_where_a_client_reads(self) -> None:
         words = [sys.executable, agent.__file__, "--mcp", "--demo", "--secret", "PIN"]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import agent
 from tests.samples import for_the_gate
-from tests.scripted import PLAN, EngineCase, PlainDesktop, call, role_of, text, user_text
+from tests.scripted import PLAN, PROOF, EngineCase, PlainDesktop, call, role_of, text, user_text
 from tests.test_chat import LOOK
 from tests.test_story import told
 
@@ -365,11 +366,39 @@ class Waiting(ProgressCase):
 
 
 class Limits(ProgressCase):
+    def test_a_run_that_ends_stuck_says_to_what_most_turns_were_lost(self) -> None:
+        settings = {"stall_stop": 4, "max_steps": 99, "enable_loop_recovery": False}
+        places = itertools.count(100, 50)
+
+        def elsewhere() -> Json:
+            place = [next(places), 500]
+            return call("click_screen_element", element_name="Spot", position=place)
+
+        for act, why in (
+            (elsewhere, "What was done changed nothing."),
+            (lambda: call("open_app", name="Nowhere"), "Not done: .*Nowhere"),
+            (lambda: call("report_mission_complete", evidence=PROOF), "Completion not confirmed"),
+        ):
+
+            def decide(request: Json, act: Callable[[], Json] = act) -> Json:
+                role = role_of(request)
+                if role == "verifier":
+                    return text("1 NO: it is not")
+                return PLAN if role == "planner" else act()
+
+            self.drawn(decide, **settings)
+            self.desktop.dead = True
+            ended = self.made.run()
+            self.assertEqual(ended.kind, "stuck", ended.text)
+            self.assertRegex(ended.text, f"^4 turns in a row made no progress. Most often: {why}")
+
     def test_each_act_refused_for_another_window_is_a_turn_without_progress(self) -> None:
         self.drawn(lambda r: PLAN if role_of(r) == "planner" else TYPE, stall_stop=4, max_steps=99)
         fronts = itertools.count(1)
         self.desktop.foreground = lambda: agent.Window(  # type: ignore[method-assign]
             next(fronts), "Popup", "plain.exe", self.desktop.SCREEN
         )
-        self.assertEqual(self.made.run().kind, "stuck")
+        ended = self.made.run()
+        self.assertEqual(ended.kind, "stuck")
+        self.assertIn("Most often: Not done: Another window", ended.text)
         self.assertEqual(self.intents(), ["type_text"] * 4)

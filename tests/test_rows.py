@@ -1833,9 +1833,12 @@ class Words(RowsCase):
             ),
             (f"--again|{TASK}|--rows|x.csv", "cannot be read: No such file"),
             (f"--again|{TASK}|--with|name=1|--with| name=2", "each name once, not ' name=2'"),
-            ("--again|other|--demo|--rows|x.csv", "show it once with --teach NAME"),
+            ("--again|other|--demo|--rows|x.csv", "Nothing was shown or done as 'other'"),
             (f"--again|{TASK}|--rows|x.csv|--max-rows|0", "max_rows"),
             (f"--again|{TASK}|--rows|x.csv|--schedule|25:00", "takes a time such as 07:30"),
+            ("note|--schedule|07:30|--set|max_step=3", "the nearest is max_steps"),
+            ("note|--schedule|07:30|--profile|plan", "There is no profile 'plan'"),
+            ("note|--schedule|07:30|--config|none.json", "none.json cannot be read"),
         ):
             split = words.split("|" if "|" in words else " ")
             with desktop_of_main(lambda _: self.book):

@@ -370,8 +370,10 @@ class Asked(unittest.TestCase):
         with self.printing(), person_there(there):
             answer = person.answers("Which file?")
         told = [call.args[0] for call in logger.tell.call_args_list]
-        told = [one for one in told if not isinstance(one, agent.Record)]
+        phases = [one.text for one in told if isinstance(one, agent.Phase)]
+        told = [one for one in told if isinstance(one, agent.PageText)]
         if there or said:
+            self.assertEqual(phases, ["waiting for an answer"])  # and not that a model thinks
             self.assertEqual({one.place for one in told}, {"question"})
             self.assertIn("a box on the screen: Which file?", told[0].text)
             self.assertEqual(told[-1].text, "")
@@ -636,6 +638,7 @@ class Questions(CommandLineCase):
             self.assertIn("was completed; give it a next task with --task", err)
             code, out, _ = self.main("--resume", "--task", "Save it as b.txt", *words)
         self.assertEqual(code, 0, out)
+        self.assertRegex(out, r"\n\d turns?,( \d plans?,)? in all \d+ acts, ")  # turns of this task
         self.completed_twice("Save it as b.txt")
         _, runs, _ = self.main("--runs")
         self.assertIn(f"{TASK}; then Save it as b.txt", " ".join(runs.split()))

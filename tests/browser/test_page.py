@@ -88,6 +88,10 @@ class Page(Browser):
         self.panel.take(agent.PageText("question", "It waits for an answer: Which file?"))
         self.see("#note", "Which file?")
         self.see("#send", "Answer")
+        for button in ("Resume", "Pause"):
+            self.chrome.click("#play")
+            self.see("#play", button)
+            self.assertIn("Which file?", self.chrome.text("#note"))  # until it is answered
         self.assertFalse(self.chrome.seen("#report"))
         self.chrome.type("#hint", "a.txt")
         self.chrome.press(ENTER)
