@@ -7638,7 +7638,7 @@ def is_left(
 
 # The addresses and keys that a task says, and its numbers.
 EXACT = re.compile(r"[^\s\"'(]*(?:@|://)[^\s\"')]*[^\s\"').,;]|\S{31,}")
-NUMBER = re.compile(r"\S*\d\S*\d")
+NUMBER = re.compile(r"(?<![\w\\/.-])\d[\d.,:/-]*\d(?![\w\\/-])")
 
 
 def lacks_values(attempt: Attempt) -> bool:
@@ -15453,11 +15453,11 @@ FILES_MOST = 20  # that texts name and that are looked at
 NO_FILE = "does not exist"
 FileFact = tuple[str, bytes | None, float]
 UNSEEN: FileFact = ("cannot be looked at", None, 0.0)
-NO_DRIVE: FileFact = (NO_FILE, None, -1.0)  # what was on it may be there all the same
+NO_DRIVE: FileFact = (NO_FILE, None, -1.0)  # of a stick that is out, or a network that is away
 
-# Paths that a task may name: from a drive, a variable or, elsewhere than on Windows, the root. No
-# network shares: to ask for one may send the user's name there. In quotes they may hold blanks. One
-# that may end elsewhere is none: no file has that name, and no claim would ever be believed.
+# Paths that a task may name: from a drive, a variable or, elsewhere than on Windows, the root; no
+# network shares, which may get the user's name. In quotes they may hold blanks. One that may end
+# elsewhere is none: no file has that name, and no claim would ever be believed.
 _ROOT = r"|/(?=\w)" if os.name == "posix" else ""
 _PLACE = rf"(?:(?:[A-Za-z]:|%\w{{1,40}}%)[\\/]{_ROOT})"
 _QUOTES = "\"“”„«»「」『』《》'‘’‚‹›`"
@@ -15503,7 +15503,7 @@ def look_at_file(path: str) -> FileFact:
                 data = place.read_bytes()
     except FileNotFoundError:
         state = NO_FILE
-        if not os.path.exists(place.anchor):  # pulled out, or the network is away
+        if not os.path.exists(place.anchor):
             return NO_DRIVE
     except (OSError, ValueError):  # no path, or another program has it open
         pass
@@ -15529,11 +15529,10 @@ def keep_files(files: FileFacts, logger: ExecutionLogger, hides: object = None) 
     left = FILE_BYTES
     for path, (_, data, _) in files.items():
         texts = [(data or b"").decode(form, "replace") for form in FORMS_OF_TEXT]
-        # In what is no text, such as a packed document, nobody finds one.
+        # In a packed document nobody finds one.
         is_safe = logger.hide(texts) == texts and not (hides and text_in(data) is None)
         if data and len(data) <= left and is_safe:
             left -= len(data)
-            # Of its task, and of the file.
             name = f"kept_{logger.turn}_{len(kept) + 1}_{Path(path).name[-80:]}"
             with suppress(OSError):
                 in_run(logger.folder, name).write_bytes(data)
