@@ -7637,7 +7637,9 @@ def is_left(
 
 
 # The addresses and keys that a task says, and its numbers.
-EXACT = re.compile(r"[^\s\"'(]*(?:@|://)[^\s\"')]*[^\s\"').,;]|\S{31,}")
+EXACT = re.compile(
+    r"[^\s\"'(]*(?:@|://)[^\s\"')]*[^\s\"').,;]|(?<!\S)(?![\\/]|\w:[\\/])(?=\S*\d)\S{31,}"
+)
 NUMBER = re.compile(r"(?<![\w\\/.-])\d[\d.,:/-]*\d(?![\w\\/-])")
 
 
