@@ -1010,7 +1010,7 @@ def plain_line(text: str, most: int) -> str:
 
 
 def in_quotes(text: str, most: int) -> str:
-    """Returns the same in quotes, as it is: a backslash is one."""
+    """Returns the same in quotes, with no other double ones in them: a backslash is one."""
     line = plain_line(text, most)
     if "'" not in line:
         return f"'{line}'"
@@ -1871,7 +1871,7 @@ CHECKS_MOST = 5
 def clean_checks(lines: Iterable[str]) -> list[str]:
     """Returns each check once, as a ruling belongs to the words of its check, and not too many."""
     # Models number them and write several into one, and each form numbers them once more.
-    each = enumerate("\n".join(lines).splitlines(), 1)
+    each = enumerate(filter(str.strip, "\n".join(lines).splitlines()), 1)
     bare = (re.sub(rf"\A\s*(?:{at}[.):]|[-*•])\s+", "", line) for at, line in each)
     checks = dict.fromkeys(cut(line, 160) for line in bare if line.strip())
     return [*checks][:CHECKS_MOST]
@@ -6162,9 +6162,9 @@ DICTATED (?i:(\b(?:writ(?:e|ing)|type|say\w*|tell\w*|text|message|e?-?mail|note|
 LISTED (?:,|\s(?:and|und|et|y|or|oder|ou|o))(?:\s[A-ZÄÖÜÉ\d][\w'-]*)+(?=[,.;:!?]
     |\s(?:and|und|et|y|on|at|am|um)\s|$)
 CLAUSES (?i:(?<!\bmr)(?<!\bdr)(?<!\bst)(?<!\bmrs)[,:.!?](?=\s|$)|[;()…¿¡\n]|\s[-–—]\s|(?<!\S)(?:and
-    |und|och|og|oraz|ve|et|(?<!sans )y(?! a\b| a-t)|e|or|oder|ou|o|but|aber|mais|pero|ale|maar|ma
-    |mas|но|then|while|dann|danach|anschliessend|anschließend|puis|ensuite|luego|despues
-    |después)(?!\S))
+    |und|och|og|oraz|ve|et|(?<!sans )y(?! a\b| a-t)|e|or|oder|ou|o|but|aber|mais|pero|но
+    |maar(?=[^,.;:!?]{,60}\bn(?:iets?|ooit)\b)|(?:ale|ma|mas)(?= n(?:ie|on?|[aã]o)\b)|then|while
+    |dann|danach|anschliessend|anschließend|puis|ensuite|luego|despues|después)(?!\S))
 # German verbs with a prefix, such as the last word of "Anzeige aufgeben".
 COMPOUNDS (auf|ab|an|ein|aus|zu(ruck)?|ver|ent|um|vor|nach|los|fest|frei|weg|bei)
     (?!\w*(ung|heit|keit|schaft|ion|tat|lag|gab|sicht|zeig|such|les|seh|schau|blend|bericht)en$)
@@ -6456,7 +6456,7 @@ FORBIDDING = re.compile(
 # What makes it depend on what nobody but the person, or a look, tells.
 DEPENDING = re.compile(
     r"\b(?:if|unless|until|(?:when|once|after|before) (?:i|we)|wenn|falls|sofern|sobald|erst|bevor"
-    r"|s'il|sauf|cuando|jeśli|gdy|если|когда)\b|如果"
+    r"|s'il(?! (?:te|vous) pla)|sauf|cuando|jeśli|gdy|если|когда)\b|如果"
 )
 # Where a sentence ends, but not behind what is shortened.
 SENTENCE_END = (
@@ -7636,16 +7636,24 @@ def is_left(
     return bool(permits) and is_in_task(label, task, behind)
 
 
-# The addresses and keys that a task says, and its numbers.
+# Of a task: an address of where something is, or whose; dates, times, ranges and cents, which are
+# written in many ways; what it says else of addresses and keys, and long numbers: short ones count.
+WHERE_IT_IS = re.compile(
+    r"\b(?:(?:go|navigate|browse) to|open|visit|on|at|(?<!put )(?<!type )(?<!fill )in|from|of|by"
+    r"|unter|(?:gehe?|surfe?) (?:zu|auf)|öffne|besuche?|bei|von|ouvr\w*|sur|dans|de|abr\w*|en)\s"
+    r"(?:\S{1,9}\s)?[^\s\"'(]*(?:@|://)\S*|(?<![\d.,/:-])\d{1,4}"
+    r"(?:([./:-])\d{1,2}\1\d{2,4}|\s?[-\u2013/:]\s?\d{1,4})(?![.,/:-]?\d)"
+    r"|(?<=\d{3})[.,]\d\d(?![.,]?\w)"
+)
 EXACT = re.compile(
     r"[^\s\"'(]*(?:@|://)[^\s\"')]*[^\s\"').,;]|(?<!\S)(?![\\/]|\w:[\\/])(?=\S*\d)\S{31,}"
 )
-NUMBER = re.compile(r"(?<![\w\\/.-])\d[\d.,:/-]*\d(?![\w\\/-])")
+NUMBER = re.compile(r"(?<![\w\\/.-])\d(?:[.,:/ -]?\d){4,}(?![\w\\/-])")
 
 
 def lacks_values(attempt: Attempt) -> bool:
-    """Tells whether no address, or else number, of a task stands where something is kept."""
-    task = attempt.task.casefold()
+    """Tells whether no address, or else long number, of a task stands where that is kept."""
+    task = WHERE_IT_IS.sub(" ", attempt.task.casefold())
     exact = EXACT.findall(task)
     numbers = NUMBER.findall(task)
     if not exact + numbers:
@@ -7658,9 +7666,10 @@ def lacks_values(attempt: Attempt) -> bool:
     there += [f"{one.name} {one.value}" for one in chain(attempt.known, attempt.inside)]
     text = " ".join(there).casefold()
     if exact:
-        return not any(word in text for word in exact)
-    words = {*re.findall(r"\w+", text)}
-    return not any({*re.findall(r"\w+", number)} <= words for number in numbers)
+        return not any((re.sub(r".*://|/\Z", "", word) or word) in text for word in exact)
+    digits = re.sub(r"\D", "", text)
+    # As +49 431 is written for 0431.
+    return not any(re.sub(r"\D", "", number).lstrip("0") in digits for number in numbers)
 
 
 def facts_of_dialog(
@@ -9199,7 +9208,8 @@ def gate_names(actuator: Actuator, attempt: Attempt) -> Attempt:
         title = fold(args["title"])
         open_ones = [window for window in actuator.desktop.windows() if not window.own]
         part = title.removesuffix("...")  # a model says a title as a list has told it: cut
-        found = [window for window in open_ones if part and part in fold(window.title)]
+        found = [window for window in open_ones if title and title in fold(window.title)]
+        found = found or [window for window in open_ones if part and part in fold(window.title)]
         same = [window for window in found if fold(window.title) == title]
         if not same and len(found) != 1:
             number = f"{len(found)} windows have" if found else "No window has"
@@ -9423,6 +9433,8 @@ def gate_confirm(actuator: Actuator, attempt: Attempt) -> Attempt:
         window = next(iter(attempt.reached), Window(0, "", "this window"))
         parts = re.split(" [-–—] ", window.title)
         names = parts[:-1] if has_form("BROWSERS", window.program) else parts[-1:]
+        if window.program.lower() == "msedge.exe":  # which tells whose windows these are
+            names = names[:-1] or names
         plain = filter(re.compile(r"[\w ]{3,40}").fullmatch, map(str.strip, names))
         place = site_of(attempt) or next(plain, window.program)
         switch = "; ".join(f"{risk} in *{place}*" for risk in attempt.risks)

@@ -420,6 +420,9 @@ class Confirmation(GateCase):
             ("Inbox (3) - me@a.example - Gmail - Google Chrome", "chrome.exe", "Gmail"),
             ("Cart — Mozilla Firefox", "firefox.exe", "Cart"),
             ("Pay €5! - Google Chrome", "chrome.exe", "chrome.exe"),
+            ("Cart - Work - Microsoft Edge", "msedge.exe", "Cart"),
+            ("Cart - Microsoft Edge", "msedge.exe", "Cart"),
+            ("Pay €5! - Personal - Microsoft Edge", "msedge.exe", "msedge.exe"),
             ("Order - Shop", "till.exe", "Shop"),
         ):
             window = replace(NOTEPAD, title=title, path=f"C:\\{program}")

@@ -114,6 +114,13 @@ class Names(ProgramCase):
         made = self.stage(others=windows)
         told = made.attempt("focus_window", title="Report of the northern region fo...").result
         self.assertIn('quarter 1 - Word"; "Report', told)
+        # One that ends so itself is no cut one.
+        windows = [Foreground(f"{title} - Setup", handle=90 + n) for n, title in enumerate(titles)]
+        windows.append(replace(windows[0], title="Report... - Setup", handle=99))
+        made = self.stage(others=windows)
+        self.assertEqual(made.attempt("focus_window", title="Report...").refused, "")
+        self.assertEqual(made.world.window.title, "Report... - Setup")
+        made = self.stage(others=windows[:2])
         for title in ("...", "\u2026"):
             self.assertEqual(made.attempt("focus_window", title=title).refused, "no_window")
 

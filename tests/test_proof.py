@@ -743,6 +743,7 @@ class RealChecks(EngineCase):
             (f"1) {first}\n2) {second}",),
             (f"- {first}\n- {second}\n",),
             (f" * {first}", f"2: {second}"),
+            (f"1. {first}\n\n2. {second}\n\n",),
         ):
             self.assertEqual(self.checks(*said), [first, second], said)
         house = "10. Downing Street is shown in the title"
