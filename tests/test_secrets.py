@@ -310,6 +310,8 @@ class Reading(unittest.TestCase):
                     agent.read_secrets([name])
                 if value in ("value1", "abc", "two\nlines"):
                     self.assertNotIn(value, str(caught.exception))
+                advised = "Set an environment variable of that name." in str(caught.exception)
+                self.assertEqual(advised, name == "B" or not value, "which is not set")
 
 
 class Hints(EngineCase):
