@@ -13712,12 +13712,12 @@ class Eyes:
                 self.secrets[place.place] = replace(place, box=box)
                 self.logger.tell(self.secrets[place.place])
                 del self._before[place.place]
-        if not box.width:
+        if not (box.width and window.width):  # one of no size is nowhere
             return window
         # In a window of another size by now it may hang at any edge, or in the middle.
         there = box.moved(window.left - then.left, window.top - then.top)
         right = box.moved(window.right - then.right, window.bottom - then.bottom)
-        return there.union(right).intersection(window)
+        return there.union(right)  # that of a field which drops out of it lies outside
 
     def windows(self) -> list[Window]:
         """Returns the open windows but our own; none where Windows does not tell."""
@@ -15781,7 +15781,7 @@ def rulings_by_files(
         yield from rulings_by_task(path, old, fact, task)
         name = _name_pattern(path)
         own = ntpath.normcase(path)
-        others = [_name_pattern(other) for other in now if ntpath.normcase(other) != own]
+        others = "|".join(_name_pattern(other) for other in now if ntpath.normcase(other) != own)
         both = rf"(?:{_EXISTS}\W+(?:and|und|et|y)\W+)?"
         form = (
             rf"{name}\W+(?:{both}{verb}(?:\W+{filler})*\W+{_QUOTED}|{_EXISTS})\W*\Z"
@@ -15794,9 +15794,9 @@ def rulings_by_files(
             found = re.search(form, said, re.IGNORECASE)
             if not found or state == UNSEEN[0]:
                 continue
-            # Nor of what names two files, or denies that: of each that is another sentence.
-            is_of_others = any(re.search(other, said, re.IGNORECASE) for other in others)
-            if is_of_others or _UNSURE.search(said[: found.start()]):
+            # Nor of what denies it, or names two files; "my note.txt" is no second "note.txt".
+            named = re.finditer(rf"({others})|{name}", said, re.IGNORECASE)
+            if any(one[1] for one in named) or _UNSURE.search(said[: found.start()]):
                 continue
             quoted = (found[1] or "").translate(SHOWN_QUOTES)
             is_there = state != NO_FILE

@@ -370,6 +370,11 @@ class Blanking(EngineCase):
             (small, large, [(5, 4), (45, 28), (25, 16), (15, 12)]),
             (large, small, [(20, 12), (15, 8)]),
             (small, small.moved(-5, 9), [(10, 17)]),
+            (
+                small.moved(20, 0),
+                small.moved(20, 0),
+                [(15, 8)],
+            ),  # the field is in what drops out of it
             (small, agent.Rect(0, 0, 0, 0), []),  # it is on another desktop of Windows
         ):
             trial = self.trial(lambda request: text("-"), screen_capture_h=36)
