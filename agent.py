@@ -698,7 +698,7 @@ def load_config(layers: Mapping[str, Mapping[str, object]]) -> Config:
     if config.confirm == "never" and config.risky_words:
         raise ConfigError(
             "risky_words names acts that wait for a yes, and with confirm=never none does;"
-            " give confirm=risky, or leave out risky_words."
+            " give confirm=risky, or an empty risky_words."
         )
     # Who says bank means each window that has it in its title: one that is called so is none.
     blocked = [
@@ -13724,12 +13724,12 @@ class Eyes:
                 self.secrets[place.place] = replace(place, box=box)
                 self.logger.tell(self.secrets[place.place])
                 del self._before[place.place]
-        if not box.width:
+        if not (box.width and window.width):  # one of no size is nowhere
             return window
         # In a window of another size by now it may hang at any edge, or in the middle.
         there = box.moved(window.left - then.left, window.top - then.top)
         right = box.moved(window.right - then.right, window.bottom - then.bottom)
-        return there.union(right).intersection(window)
+        return there.union(right)  # that of a field which drops out of it lies outside
 
     def windows(self) -> list[Window]:
         """Returns the open windows but our own; none where Windows does not tell."""
@@ -15793,7 +15793,7 @@ def rulings_by_files(
         yield from rulings_by_task(path, old, fact, task)
         name = _name_pattern(path)
         own = ntpath.normcase(path)
-        others = [_name_pattern(other) for other in now if ntpath.normcase(other) != own]
+        others = "|".join(_name_pattern(other) for other in now if ntpath.normcase(other) != own)
         both = rf"(?:{_EXISTS}\W+(?:and|und|et|y)\W+)?"
         form = (
             rf"{name}\W+(?:{both}{verb}(?:\W+{filler})*\W+{_QUOTED}|{_EXISTS})\W*\Z"
@@ -15806,9 +15806,9 @@ def rulings_by_files(
             found = re.search(form, said, re.IGNORECASE)
             if not found or state == UNSEEN[0]:
                 continue
-            # Nor of what names two files, or denies that: of each that is another sentence.
-            is_of_others = any(re.search(other, said, re.IGNORECASE) for other in others)
-            if is_of_others or _UNSURE.search(said[: found.start()]):
+            # Nor of what denies it, or names two files; "my note.txt" is no second "note.txt".
+            named = re.finditer(rf"({others})|{name}", said, re.IGNORECASE)
+            if any(one[1] for one in named) or _UNSURE.search(said[: found.start()]):
                 continue
             quoted = (found[1] or "").translate(SHOWN_QUOTES)
             is_there = state != NO_FILE
@@ -21672,10 +21672,7 @@ def why_not_hidden(value: str) -> str:
     # A shorter value would be found, and hidden, in texts that have nothing to do with it. None may
     # be a part of a word of this file: of a tool, of a record or of a request.
     if len(value) < SECRET_CHARS_LEAST or not value.isprintable():
-        return (
-            "set an environment variable of that name to 4 characters or more. A hidden prompt"
-            " takes Ctrl+V, Shift+Insert and arrows for signs: paste by the right mouse button."
-        )
+        return "a secret has 4 characters or more, and no line break."
     words = "" if re.search(r"\d", value) else own_words()
     letters = squeezed(value)
     is_long = len(letters) >= SECRET_CHARS_SAFE
@@ -21693,9 +21690,15 @@ def read_secrets(names: Sequence[str], key: str = "") -> Secrets:
     for name in names:
         value = os.environ.pop(name, "")  # programs that are started inherit the rest
         fault = ""
+        advice = "" if value else " Set an environment variable of that name."
         if not re.fullmatch(r"\w+", name):
             fault = "a name has letters, digits and _ only, such as MY_PASSWORD."
+            advice = ""
         elif not value and _person_is_there():
+            advice += (
+                " A hidden prompt takes Ctrl+V, Shift+Insert and arrows for signs: paste by the"
+                " right mouse button."
+            )
             with suppress(EOFError):  # Ctrl+D, which gives none
                 value = getpass.getpass(f"{name}: ")
                 # A Windows console tells Insert, Delete and arrows by these two signs.
@@ -21703,7 +21706,7 @@ def read_secrets(names: Sequence[str], key: str = "") -> Secrets:
                     value = ""
         fault = fault or why_not_hidden(value)
         if fault:
-            raise ConfigError(f"--secret {name}: {fault}")
+            raise ConfigError(f"--secret {name}: {fault}{advice}")
         values[name] = value
         if len(value) < SECRET_CHARS_SAFE:
             print(  # not where a client waits for JSON
@@ -22625,7 +22628,9 @@ def demo_hand(eyes: Eyes) -> Iterator[list[Note]]:
 # Tables - the rows of a table, read and checked before anything is done for them
 ####################################################################################################
 
-DELIMITERS = "\t,;|"  # a table of one column, too, may have commas in its cells, but no tabs
+# A table of one column, too, may have commas in its cells, but no tabs; of two that fit as well the
+# first one is it, since where a semicolon stands between cells, numbers have commas.
+DELIMITERS = "\t;,|"
 FAULTS_TOLD = 5
 SECRET_ROWS_MOST = 100  # since each of their values is looked for in all that is told
 # A path in a check or a task, in which a column may stand.
@@ -22749,7 +22754,7 @@ def why_not_entered(table: Table, name: str, cell: str, known: Secrets) -> str:
             step.with_value(cell)
     except AgentError as error:
         return str(error).rstrip(".")
-    if MISREAD.search(cell):
+    if MISREAD.search(re.sub("“[^“”]*”", "", cell)):  # Chinese has no blank beside a quotation
         return "its letters are of another code page; save the table as CSV UTF-8"
     if name in table.hidden:
         return why_not_hidden(cell).rstrip(".")
@@ -22880,7 +22885,9 @@ TELLING = 3  # characters of a cell that are found in what was done by no chance
 # Of these the record is there, of others that are known it may be: none is entered again by itself.
 THERE = ("done", "skipped")
 # What spreadsheets make of cells: errors, long numbers in short, and what keeps zeros or quotes.
-MADE_OF_CELL = re.compile(r"""#\W?[A-ZÄÖÜ0/]{2,}[!?]?|##+|-?\d[.,]?\d*E\+\d+|=?"[^"]*"|'.*'""")
+MADE_OF_CELL = re.compile(
+    r"""#(\W?[A-ZÄÖÜ0/]{3,}[!?]|\w/\w|NV)|##+|-?\d[.,]?\d*E\+\d+|=?"[^"]*"|'.*'"""
+)
 NOT_BEGUN = "not begun"  # where it is recorded, another table had that row
 KNOWN = (*THERE, "unsure", "not proven", NOT_BEGUN)
 # What is clicked to type there, or to choose, and sends nothing.
@@ -24103,10 +24110,8 @@ def teach(options: Namespace, config: Config, actuator: Actuator, terminal: Term
         undo.callback(logger.close)
         follow_run(logger)
         logger.listeners.append(terminal.take)
-        settings = asdict(config)
-        logger.tell(
-            RunRecord(__version__, options.profile, BY_HAND, options.teach, config=settings)
-        )
+        begin = RunRecord(__version__, options.profile, BY_HAND, options.teach)
+        logger.tell(replace(begin, config=asdict(config)))
         kept: Kept | None = None
         try:
             while kept is None:
@@ -24119,7 +24124,9 @@ def teach(options: Namespace, config: Config, actuator: Actuator, terminal: Term
             if not (kept and kept[0]):  # by Ctrl+C, too: what is not finished is of no use
                 logger.close()
                 shutil.rmtree(logger.folder, ignore_errors=True)
-                terminal.say("Nothing is kept of what was shown.", 0)
+                left = f"{logger.folder} cannot be deleted whole; do so by hand."
+                gone = "Nothing is kept of what was shown."
+                terminal.say(left if logger.folder.exists() else gone, 0)
         if not kept[0]:
             return 1
         again = f'python agent.py --again "{options.teach}"{given}'

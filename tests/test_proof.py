@@ -475,6 +475,21 @@ class Facts(Judged):
             outcome = self.judged(said, "All is as wanted.")
             self.assertEqual(outcome.kind == "completed", absent, task)
 
+    def test_a_check_of_a_file_whose_name_ends_as_another_one_is_decided_by_it(self) -> None:
+        one, other = self.folder / "note.txt", self.folder / "Copy of note.txt"
+        one.write_text("hello")
+        for check, why in (
+            (f"{other} exists", "the file does not exist"),
+            ("Copy of note.txt exists", "the file does not exist"),
+            (f'"{other}" contains "hello"', "the file does not exist"),
+            (f"{one} exists", "the file exists"),
+            (f"{one} and {other.name} exist", "sure"),
+        ):
+            for task in (f'Copy "{one}" to "{other}".', f'"{other}" is a copy of "{one}".'):
+                rulings = self.judged(task, check).checks
+                found = [ruling.why for ruling in rulings if ruling.check == check]
+                self.assertEqual(found, [why], check)
+
     def test_what_was_on_a_drive_that_is_not_there_any_more_is_not_said_to_be_gone(self) -> None:
         path = self.folder / "del.txt"
         for drive_stays in (True, False):

@@ -1323,14 +1323,16 @@ class CommandLine(CommandLineCase):
 
     def test_a_recording_that_is_left_by_ctrl_c_leaves_no_pictures(self) -> None:
         stops: list[agent.Stop] = []
-        moments = ["Recording.", "begins anew."]  # while it goes on, and at the first question
+        # While it goes on, and at the first question, once with a picture that somebody looks at.
+        moments = ["Recording.", "begins anew.", "begins anew."]
 
         def types(out: str) -> None:
             if moments[len(stops) - 1] in out and "   1  double click" in out:
                 stops[-1].set("Ctrl+C")
 
-        for _ in moments:
-            with person_at_main(types) as keyboard:
+        for number, _ in enumerate(moments, 1):
+            held = mock.patch("shutil.rmtree", wraps=shutil.rmtree if number < 3 else None)
+            with person_at_main(types) as keyboard, held:
                 persons = agent.SystemClock
 
                 def clock(stop: agent.Stop, persons: Any = persons) -> Any:
@@ -1341,8 +1343,10 @@ class CommandLine(CommandLineCase):
                     code, out, err = self.main("--teach", "write", "--demo", stdin=keyboard)
                 keyboard.end()
             self.assertEqual((code, err), (130, "agent.py: Stopped: Ctrl+C.\n"), out)
-            self.assertIn("Nothing is kept of what was shown.", out)
-            self.assertEqual([*(self.folder / "dumps").iterdir()], [])
+            self.assertEqual("Nothing is kept of what was shown." in out, number < 3, out)
+            left = [path.name for path in (self.folder / "dumps").iterdir()]
+            self.assertEqual(left, ["run_0001"] * (number == 3))
+        self.assertIn("run_0001 cannot be deleted whole; do so by hand.", out)
 
     def test_what_cannot_be_deleted_is_told(self) -> None:
         """As where somebody looks at a picture, or it is scanned."""

@@ -331,6 +331,7 @@ class Tables(RowsCase):
             'name;city;"total, net, in CHF, rounded"\nA;Bern;1\n',
             "name;city;total, net, in CHF\nA;Bern;1\n",
             '"no. of\ncustomer";name;city\n7;A;Bern\n',
+            "name;city;in CHF, net, with tax\nA;Bern;1,50, 2\n",  # as many commas
             "sep=;\nname;city\nA;Bern\n",
             '"sep=\t"\r\nname\tcity\r\nA\tBern\r\n',
             "SEP=|\nname|city|a,b,c,d\nA|Bern|\n",
@@ -370,13 +371,16 @@ class Tables(RowsCase):
             self.assertEqual(rows, [], said)
             self.assertIn("row 1, name: its letters are of another code page", said)
         names = "“IRMÔ|AMANHÃ…|«AMANHû|Žižek|DUŠAN|L’Haÿ|„Hallo“|Rock ‚n‘ Roll|ESPAÑA|PÅ”|5”x3"
+        names += "|使用iPhone“pro”版|点击Windows“cmd”窗口"  # which has no blank there
         cells = names.split("|")
         rows, said = self.read("".join(["name;city\n", *(f"{one};B\n" for one in cells)]).encode())
         self.assertEqual(rows, [(one, "B") for one in cells], said)
 
     def test_what_a_spreadsheet_may_have_made_of_cells_is_told_before_it_is_typed(self) -> None:
-        odd = ["#NV", "#DIV/0!", "########", "4,17912E+10", "'0123'"]
-        lines = [f"{one};Bern" for one in [*odd, "007", "#12", "12E34", "O'Hara"]]
+        odd = ["#NV", "#N/D", "#DIV/0!", "#¡REF!", "########", "4,17912E+10", "'0123'"]
+        lines = [
+            f"{one};Bern" for one in [*odd, "007", "#12", "#FF0000", "#VIP", "12E34", "O'Hara"]
+        ]
         _, said, _ = self.rows(self.table(*lines, 'A;="03000"'))
         told = f'Cells that a spreadsheet may have changed: {", ".join(odd)}, ="03000".'
         self.assertIn(told, " ".join(said.split()))
@@ -2313,7 +2317,7 @@ class SecretColumns(WordsCase):
 
     def test_what_cannot_be_hidden_or_told_apart_is_refused(self) -> None:
         for rows, told in (
-            (["A;123"], "row 1, iban: set an environment"),
+            (["A;123"], "row 1, iban: a secret has 4 characters or more, and no line break.\n"),
             ([f"A;{IBANS[0]}", f"A;{IBANS[1]}"], "row 2 is the same as row 1: take one out"),
             ([f"A{at};{IBANS[0]}" for at in range(101)], "101 rows, not 1 to 100"),
         ):

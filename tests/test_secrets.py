@@ -310,6 +310,8 @@ class Reading(unittest.TestCase):
                     agent.read_secrets([name])
                 if value in ("value1", "abc", "two\nlines"):
                     self.assertNotIn(value, str(caught.exception))
+                advised = "Set an environment variable of that name." in str(caught.exception)
+                self.assertEqual(advised, name == "B" or not value, "which is not set")
 
 
 class Hints(EngineCase):
@@ -368,6 +370,11 @@ class Blanking(EngineCase):
             (small, large, [(5, 4), (45, 28), (25, 16), (15, 12)]),
             (large, small, [(20, 12), (15, 8)]),
             (small, small.moved(-5, 9), [(10, 17)]),
+            (
+                small.moved(20, 0),
+                small.moved(20, 0),
+                [(15, 8)],
+            ),  # the field is in what drops out of it
             (small, agent.Rect(0, 0, 0, 0), []),  # it is on another desktop of Windows
         ):
             trial = self.trial(lambda request: text("-"), screen_capture_h=36)
