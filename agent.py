@@ -7521,9 +7521,9 @@ ANSWERING_WORDS = frozenset(
 
 # In a sentence of a task: for which question its answer is, if not for any.
 ASKED_ABOUT = re.compile(
-    r"\b(?:if|when(?:ever)?|should|wenn|falls|sobald|sollte|si|s'il|quand|cuando)\b(?=[^,.;:!?]*"
+    r"\b(?:if|when(?:ever)?|should|wenn|falls|sobald|sollte|si|s'il|quand|cuando)\b(?=[^,.;:!?]{,200}"
     r"\b(?:ask|prompt|dialog|box|banner|message|question|warn|confirm|pop|g?e?frag|meld|hinweis"
-    r"|nachfrag|demand|pregunt))([^,.;:!?]*)"
+    r"|nachfrag|demand|pregunt))([^,.;:!?]{,200})"
 )
 OF_ANY_QUESTION = re.compile(
     r"\b(?:ask|prompt|dialog|window|message|question|warn|confirm|pop|appear|come|show|some|any|want"
@@ -7646,7 +7646,7 @@ WHERE_IT_IS = re.compile(
     r"|(?<=\d{3})[.,]\d\d(?![.,]?\w)"
 )
 EXACT = re.compile(
-    r"[^\s\"'(]*(?:@|://)[^\s\"')]*[^\s\"').,;]|(?<!\S)(?![\\/]|\w:[\\/])(?=\S*\d)\S{31,}"
+    r"(?<![^\s\"'(])[^\s\"'(]*?(?:@|://)[^\s\"')]*[^\s\"').,;]|(?<!\S)(?![\\/]|\w:[\\/])(?=\S*\d)\S{31,}"
 )
 NUMBER = re.compile(r"(?<![\w\\/.-])\d(?:[.,:/ -]?\d){4,}(?![\w\\/-])")
 
@@ -7666,7 +7666,7 @@ def lacks_values(attempt: Attempt) -> bool:
     there += [f"{one.name} {one.value}" for one in chain(attempt.known, attempt.inside)]
     text = " ".join(there).casefold()
     if exact:
-        return not any((re.sub(r".*://|/\Z", "", word) or word) in text for word in exact)
+        return not any((re.sub(r"\A.{,20}?://|/\Z", "", word) or word) in text for word in exact)
     digits = re.sub(r"\D", "", text)
     # As +49 431 is written for 0431.
     return not any(re.sub(r"\D", "", number).lstrip("0") in digits for number in numbers)
@@ -15481,15 +15481,15 @@ _SAYS_MORE = rf"{_SIGN}*(?:\s[\\/]|\.[A-Za-z]\w{{0,4}}\s[^\\/\n{_QUOTES}]*[{_QUO
 # Letters behind which, as in Japanese, the next word may stand without a blank.
 _GLUED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u9fff\uac00-\ud7a3"
 _LETTER = rf"[^\W{_GLUED}]"
-_END = r"(?=[.:!?)\]}]*\s*\Z)"
+_END = r"(?=[.:!?)\]}]{,9}\s{,9}\Z)"
 _PATH = re.compile(
     rf"[{_QUOTES}]({_PLACE}(?!{_SAYS_MORE}){_SIGN}{{1,256}})[{_QUOTES}]"
     rf"|(?<!{_LETTER})(?<![/\\.:{_QUOTES}])({_PLACE}(?:"
     # With an ending, behind which no name goes on.
     rf"(?:(?![\s,;。，、；：！？…]){_SIGN}){{1,250}}?(?<![\\/.])\.(?=\w*[A-Za-z])[A-Za-z0-9]{{1,5}}"
-    rf"(?=[.:!?)\]}}]*(?:\Z|[^\w\\/~@#$%&+=^()\[\]{{}}.!-]|[{_GLUED}](?![\w.-]*\.\w)))"
+    rf"(?=[.:!?)\]}}]{{,9}}(?:\Z|[^\w\\/~@#$%&+=^()\[\]{{}}.!-]|[{_GLUED}](?![\w.-]*\.\w)))"
     # Without one, or with a longer one, at the very end.
-    rf"|(?:{_LETTER}|[\\/~@#$%&+=()-]|\.(?=\S*[\\/]|[\w.]*{_END})){{1,250}}?{_END})"
+    rf"|(?:{_LETTER}|[\\/~@#$%&+=()-]|\.(?=\S{{,250}}[\\/]|[\w.]{{,250}}{_END})){{1,250}}?{_END})"
     r"(?![^\n:%\\]*\\))"
 )
 # What a path begins with, its variables filled in, that leads to no other machine: that one would
@@ -22886,7 +22886,7 @@ TELLING = 3  # characters of a cell that are found in what was done by no chance
 THERE = ("done", "skipped")
 # What spreadsheets make of cells: errors, long numbers in short, and what keeps zeros or quotes.
 MADE_OF_CELL = re.compile(
-    r"""#(\W?[A-ZÄÖÜ0/]{3,}[!?]|\w/\w|NV)|##+|-?\d[.,]?\d*E\+\d+|=?"[^"]*"|'.*'"""
+    r"""#(\W?[A-ZÄÖÜ0/]{3,}[!?]|\w/\w|NV)|##+|-?\d[.,]?\d{,40}E\+\d+|=?"[^"]*"|'.*'"""
 )
 NOT_BEGUN = "not begun"  # where it is recorded, another table had that row
 KNOWN = (*THERE, "unsure", "not proven", NOT_BEGUN)

@@ -42,7 +42,13 @@ TIMES_MOST = 2.5
 NUMBER = r"-?\d{1,6}(?:\.\d{1,6})?"
 # The patterns that are named where they are used, beside those of the tables.
 NAMED = set(re.findall(r'has_form\("(\w+)"', SOURCE))
+
+
 # What is put together while the program runs: what it is then. Of nothing: escaped, or of texts that are the program's own.
+def signs_of_a_secret(module: Any) -> list[str]:
+    return list(module.Secrets({"KEY": "correct-horse 4711"})._hidden["correct-horse 4711"][-1])
+
+
 BUILT: dict[str, Callable[[Any], list[str]]] = {
     "form": lambda module: [
         rf"a\.txt\W+\w+ {module._QUOTED}\W*\Z",
@@ -50,7 +56,16 @@ BUILT: dict[str, Callable[[Any], list[str]]] = {
     ],
     "f'\\\\b{tool}\\\\b'": lambda module: [rf"\b{name}\b" for name in module.TOOLS],
     "field_form": lambda module: [*module._FIELD_FORMS.values()],
-    "pattern": lambda module: [*module.PAINT.values()],
+    "pattern": lambda module: [*module.PAINT.values(), "".join(signs_of_a_secret(module))],
+    r"f'\\A\\s*(?:{at}[.):]|[-*•])\\s+'": lambda module: [r"\A\s*(?:12[.):]|[-*•])\s+"],
+    "f'({others})|{name}'": lambda module: [r"(my\ a\.txt|a\.txt\.bak)|a\.txt"],
+    """f'(?m){end} +"(?:[^"]|"")+"(?:{end}|$)'""": lambda module: [
+        r'(?m); +"(?:[^"]|"")+"(?:;|$)',
+        r'(?m)\t +"(?:[^"]|"")+"(?:\t|$)',
+    ],
+    "either": lambda module: [],
+    "begin": lambda module: ["".join(signs_of_a_secret(module)[: module.SECRET_CHARS_SAFE])],
+    "sign": lambda module: signs_of_a_secret(module),
     "PATTERNS[name]": lambda module: [module.PATTERNS[name] for name in NAMED],
     "call": lambda module: [call for call, _, _ in module._FORMS],
     "argument": lambda module: [argument for _, argument, _ in module._FORMS],
