@@ -151,7 +151,8 @@ class Driver:
         box = api.FindWindowExW(None, None, "Static", None)
         yes = box and api.FindWindowExW(box, None, "Button", None)
         no = yes and api.FindWindowExW(box, yes, "Button", None)
-        rects = [self.desktop.window(one).rect for one in (yes, no) if one]
+        known = [self.desktop.window(one) for one in (yes, no) if one]
+        rects = [button.rect for button in known if button]  # none of a box that just goes
         places = [[box.left + box.width // 2, box.top + box.height // 2] for box in rects]
         return {"places": places, "front": front.title if front else ""}
 
