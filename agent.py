@@ -4968,9 +4968,9 @@ SENDS_ON .*\b((enable|start|turn on|habilitar|activar|activer|aktivier\w*|wlacz|
     |weiterleitung\w* (aktiv\w+|ein\w*)|(leite|leiten)\b.* weiter|weitergeleitet\w*
     |mensajes reenviados|messages transferes)\b.*
 VALUES never|always|on|off|none|every time|(dis|en)abled|(after )?\d+ ?(h|d|(sec|min|hour|day|week
-    |month|std|stunde|tag|woche|monat|seg|hora|dia|semana|mes|heure|jour|semaine|mois|or[ae]|giorn|godz|dni
-    |tyg|timm|uur|dag)\w*)\W*|nie(mals)?|immer|ein|aus|deaktiviert|jamais|toujours|active|desactive|nunca
-    |siempre|desactivad[oa]s?|desativad[oa]s?|mai|sempre|nooit|altijd|aldrig|nigdy|zawsze
+    |month|std|stunde|tag|woche|monat|seg|hora|dia|semana|mes|heure|jour|semaine|mois|or[ae]|giorn
+    |godz|dni|tyg|timm|uur|dag)\w*)\W*|nie(mals)?|immer|ein|aus|deaktiviert|jamais|toujours|active
+    |desactive|nunca|siempre|desactivad[oa]s?|desativad[oa]s?|mai|sempre|nooit|altijd|aldrig|nigdy|zawsze
 CARD_NUMBER .*(?<!\d)(?=[3-6])\d{4}[ -]?\d{4,6}[ -]?\d{4,5}([ -]?\d{3,4})?(?!\d).*
 FILLS_IN .*\b(manage (addresses|payment methods|cards|passwords|personal info)
     |(adressen|zahlungsmethoden|karten|passworter) verwalten|gerer les (adresses|modes de paiement
@@ -5138,7 +5138,8 @@ GOES_ON_SAID .*\b(to|um|pour|para|per|om) (continue|proceed|go on|start|begin|fo
 LOST_BY_NO .*\b(sichern|apply|commit|ubernehmen|publish|before|bevor|pending|wait|again|stay|remain
     |contin\w+|bleiben|fortsetzen|rester|seguir|keep|undo|restore|recover\w*|behalten
     |wiederherstell\w*|garder|conserv\w*|manten\w+|behalla|bewaren|zachowac|behold|beholde|manter
-    |mantenha|coxpahиtь|octabиtь|sailytta|ponechat|megtart|pastra|zadrz|保留|남기|保持|giu(?!\w)|simpan)\w*.*
+    |mantenha|coxpahиtь|octabиtь|sailytta|ponechat|megtart|pastra|zadrz|保留|남기|保持|giu(?!\w)
+    |simpan)\w*.*
 WANTS .*\b(want\w*|would like|mochte|souhaite|quiere|vuole|wil|vill|chce|istiyor)\b.*\b(show|display
     |send|use|know|access|control|take|notif\w*|benachrichtig\w*|kamera|camera|mi[ck]\w*|standort
     |location|position|ubicacion|notificaciones|notifiche|localisation|meldingen|aviseringar)\b.*
@@ -6224,7 +6225,7 @@ LEFT_AS_IT_IS .*(\b((leave|keep) ((the|this|that|my) )?(\w+ )?(file|document|wor
     |original|it|everything)\b[^.;:!?]{,20}\b(as (it|they) (is|are)|unchanged|untouched)
     |(don't|do not|without) (\w+ )?(sav\w*|overwrit\w*|keep\w* it)
     |just (to (see|look|try)|for a (look|try))
-    |(soll\w*|darf|muss) (\S+ )?(so )?bleiben|(must|should|has to) (stay|remain)\b
+    |bleiben,? wie (sie|er|es)|unverandert bleiben|(stay|remain) (as (it|they) (is|are)|unchanged)
     |lass\w* (das|die|den|es|alles)\b[^.;:!?]{,30}\b(so,? wie|unverandert)|ohne (\S+ ){,3}(zu
     \s)?speichern|nicht (ab|uber)?(speichern|gespeichert|schreiben)
     |nur (mal )?(zum )?(ansehen|anschauen|schauen|probe\w*)|(juste|seulement|simplement) pour voir
@@ -23990,8 +23991,7 @@ def examine(
     server = server_of(options, config, stop, terminal)
     system = sys.platform
     if sys.platform == "win32":
-        # Not platform.platform(), which may wait for WMI.
-        system += " " + ".".join(map(str, sys.getwindowsversion()[:3]))
+        system += " " + ".".join(map(str, sys.getwindowsversion()[:3]))  # platform waits for WMI
     yield Finding("system", True, f"{system}, Python {sys.version.split()[0]}, 64 bit")
     try:
         yield Phase("waiting for the desktop")
@@ -24028,10 +24028,11 @@ def old_run(options: Namespace, config: Config) -> tuple[Path | None, Way | None
     run = run_of(journal, folder)
     outcome = vars(journal.records[-1]).get("outcome")
     drawn = run.config.get("lmstudio_model") == DEMO_MODEL["id"]
+    is_replay = run.model == NO_MODEL and re.match(r"Repeat .*run_\d+\Z", run.task)
     fault = ""
     if run.profile not in (*PROFILES, MCP_PROFILE.name) or not run.task:
         fault = "cannot be used: the record of its task is damaged"
-    elif not repeats and re.fullmatch(r"Repeat .*\brun_\d+|What a client calls", run.task):
+    elif not repeats and (is_replay or run.profile == MCP_PROFILE.name):
         fault = "repeated a run, or did what a client called: there is no task to go on with"
     elif run.model == BY_HAND and not repeats:
         fault = "was shown by hand, which --again does"

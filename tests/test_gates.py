@@ -287,6 +287,20 @@ class Takeover(GateCase):
             stage.world.verify()
 
 
+def says_yes_once(stage: Stage) -> list[str]:
+    """The person allows the first act that is asked about, and pauses with it; the questions."""
+    asked = list[str]()
+
+    def answer(question: str, _: str) -> bool:
+        asked.append(question)
+        stage.stop.paused = "until ctrl+alt+insert is pressed again"
+        stage.clock.at(1, lambda: setattr(stage.stop, "paused", ""))
+        return len(asked) == 1
+
+    stage.actuator.person.allows = answer
+    return asked
+
+
 class Confirmation(GateCase):
     def test_only_after_a_yes_the_window_comes_back_and_the_act_is_performed(self) -> None:
         stage, asked = Stage(config={"confirm": "always"}), list[str]()
@@ -332,15 +346,8 @@ class Confirmation(GateCase):
             (chat, " and my PIN", enter),
             (chat, " and my PIN", send),
         ):
-            stage, asked = Stage(window=window), list[str]()
-
-            def answer(question: str, _: str, stage: Stage = stage, asked: Any = asked) -> bool:
-                asked.append(question)
-                stage.stop.paused = "until ctrl+alt+insert is pressed again"
-                stage.clock.at(1, lambda: setattr(stage.stop, "paused", ""))
-                return len(asked) == 1
-
-            stage.actuator.person.allows = answer
+            stage = Stage(window=window)
+            asked = says_yes_once(stage)
             stage.do("type_text", text="del a.txt")
             for step, refused in (
                 (allowed, "paused"),
@@ -352,16 +359,9 @@ class Confirmation(GateCase):
 
     def test_a_yes_is_for_the_task_that_it_was_given_in(self) -> None:
         for by_client in (False, True):
-            stage, asked = Stage(), list[str]()
+            stage = Stage()
             stage.actuator.by_client = by_client
-
-            def answer(question: str, _: str, stage: Stage = stage, asked: Any = asked) -> bool:
-                asked.append(question)
-                stage.stop.paused = "until ctrl+alt+insert is pressed again"
-                stage.clock.at(1, lambda: setattr(stage.stop, "paused", ""))
-                return len(asked) == 1
-
-            stage.actuator.person.allows = answer
+            says_yes_once(stage)
             for task, refused in (("Write a mail", "paused"), ("Read the mail", "not_allowed")):
                 stage.actuator.task = task
                 done = stage.attempt("click", element_name="Send", position=INSIDE)
